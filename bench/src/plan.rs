@@ -9,17 +9,22 @@ use clap::ValueEnum;
 
 use crate::catalog::{CONCURRENT, DEAF, IDLE, LOAD, ONE_SHOTS, WAITING};
 use crate::floor::{
-    CopyProbe, Echo, EchoMessage, EchoProbe, ForkProbe, Forked, NamespaceProbe, start_fork, start_namespaces,
+    CopyProbe, Echo, EchoMessage, EchoProbe, ForkProbe, ForkWorkload, NamespaceProbe, start_fork,
+    start_namespaces,
 };
-use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, RequestSubject};
-use crate::peer::{IpykernelPart, IpykernelProbe, PeerProgram, ProcessProbe, Wrapped, start_ipykernel};
+use crate::gateway::{
+    Analyses, Burst, Crowd, DeltaStream, Gateways, Load, OneShots, RequestSubject, StalledClients,
+};
+use crate::peer::{
+    IpykernelPart, IpykernelProbe, PeerProgram, ProcessProbe, PythonLauncher, start_ipykernel,
+};
 use crate::probe::{Probe, ProbePlan};
 use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
-    BindInput, Calls, ChangeSeries, Checkpoints, Concurrent, Create, Deadline, First, Flood, Forks, Frames,
-    Idle, Interrupt, Recorded, SessionState, Stdout, Subject, Throughput, Tries, WaitingCalls, Warm,
-    WorkbenchTools,
+    BindInput, Calls, ChangeSeries, Checkpoints, Concurrent, Create, Deadline, FirstCell, Flood, Forks,
+    Frames, IdleSessions, Interrupt, RecordingSubject, SessionState, Stdout, Subject, Throughput, Tries,
+    WaitingCalls, WarmCells, WorkbenchTools,
 };
 
 /// Groups that can be chosen.
@@ -131,7 +136,7 @@ impl Planner<'_> {
                     pooled,
                 },
             );
-            let first = |chart| First {
+            let first = |chart| FirstCell {
                 subject: of(),
                 pooled,
                 chart,
@@ -139,7 +144,7 @@ impl Planner<'_> {
             self.add(&[Group::First], 200, 4, first(false));
             self.add(&[Group::Chart], 100, 2, first(true));
         }
-        let warm = Warm {
+        let warm = WarmCells {
             subject: of(),
             cells: 50,
         };
@@ -211,7 +216,7 @@ impl Planner<'_> {
                 },
             );
         }
-        let idle = Idle {
+        let idle = IdleSessions {
             subject: of(),
             counts: &IDLE,
         };
@@ -245,7 +250,7 @@ impl Planner<'_> {
             times: 10,
         };
         self.add(&[Group::Live], 5, 1, forks);
-        let recorded = Recorded {
+        let recorded = RecordingSubject {
             subject: of(),
             times: 50,
         };
@@ -261,7 +266,7 @@ impl Planner<'_> {
             times: 20,
         };
         self.add(&group, 20, 1, requests);
-        let paced = Paced {
+        let paced = DeltaStream {
             gateways: of(),
             deltas: 100,
         };
@@ -283,7 +288,7 @@ impl Planner<'_> {
             deltas: 100,
         };
         self.add(&group, 5, 1, crowd);
-        let deaf = Deaf {
+        let deaf = StalledClients {
             gateways: of(),
             streams: DEAF,
             bytes: 64 << 20,
@@ -303,26 +308,26 @@ impl Planner<'_> {
 
     fn floors(&mut self, python: &Python) {
         use Group::{Chart, Concurrent, Create, First, Interrupt, Memory, Stdout, Throughput, Warm};
-        if self.wants(&[Create, First, Chart, Concurrent, Throughput, Memory]) {
+        if self.wants(&[Create, FirstCell, Chart, Concurrent, Throughput, Memory]) {
             match start_fork(python) {
                 Ok(driver) => {
                     let forked = |forked| ForkProbe {
                         driver: driver.clone(),
                         forked,
                     };
-                    self.add(&[Create, First], 200, 4, forked(Forked::Sum));
-                    self.add(&[Chart], 50, 2, forked(Forked::Chart));
-                    self.add(&[Concurrent], 5, 1, forked(Forked::Concurrent));
+                    self.add(&[Create, FirstCell], 200, 4, forked(ForkWorkload::Sum));
+                    self.add(&[Chart], 50, 2, forked(ForkWorkload::Chart));
+                    self.add(&[Concurrent], 5, 1, forked(ForkWorkload::Concurrent));
                     let time = self.while_counting() / 2;
-                    self.add(&[Throughput], 3, 1, forked(Forked::Throughput(time)));
-                    self.add(&[Memory], 1, 1, forked(Forked::Idle));
+                    self.add(&[Throughput], 3, 1, forked(ForkWorkload::Throughput(time)));
+                    self.add(&[Memory], 1, 1, forked(ForkWorkload::Idle));
                 }
                 Err(error) => self.lacks("floor of a bare fork", &error),
             }
         }
-        if self.wants(&[Create, First]) {
+        if self.wants(&[Create, FirstCell]) {
             match start_namespaces() {
-                Ok(driver) => self.add(&[Create, First], 100, 4, NamespaceProbe { driver, times: 5 }),
+                Ok(driver) => self.add(&[Create, FirstCell], 100, 4, NamespaceProbe { driver, times: 5 }),
                 Err(error) => self.lacks("floor of bare namespaces", &error),
             }
         }
@@ -337,7 +342,7 @@ impl Planner<'_> {
                     echo: echo.clone(),
                     said,
                 };
-                self.add(&[Create, First, Warm], 40, 2, said(EchoMessage::Sum(50)));
+                self.add(&[Create, FirstCell, WarmCells], 40, 2, said(EchoMessage::Sum(50)));
                 self.add(&[Interrupt], 20, 1, said(EchoMessage::Loop(10)));
                 self.add(&[Stdout], 50, 2, said(EchoMessage::Stdout));
             }
@@ -346,7 +351,7 @@ impl Planner<'_> {
     }
 
     fn processes(&mut self, python: &Python) -> Result<()> {
-        let plain = Arc::new(Wrapped::plain(python));
+        let plain = Arc::new(PythonLauncher::plain(python));
         self.process(&plain, [(200, 4), (20, 1), (50, 2), (5, 1)]);
         if self.wants(&[Group::Frame]) {
             let frame = |program| ProcessProbe {
@@ -367,12 +372,12 @@ impl Planner<'_> {
                 self.add(&[Group::Derive], full, 1, rows);
             }
         }
-        match Wrapped::bwrap(python) {
+        match PythonLauncher::bwrap(python) {
             Ok(bwrap) => self.process(&Arc::new(bwrap), [(200, 4), (20, 1), (50, 2), (5, 1)]),
             Err(error) => self.lacks("bwrap", &error),
         }
         // It takes so much longer that a few must do; two hundred at once are more than the machine bears.
-        match Wrapped::runsc(python) {
+        match PythonLauncher::runsc(python) {
             Ok(runsc) => self.process(&Arc::new(runsc), [(30, 1), (8, 1), (10, 1), (0, 0)]),
             Err(error) => self.lacks("runsc", &error),
         }
@@ -380,7 +385,7 @@ impl Planner<'_> {
     }
 
     /// Probes of one way to start processes; turns of the first result, the chart, stdout and many at once.
-    fn process(&mut self, wrapped: &Arc<Wrapped>, turns: [(usize, usize); 4]) {
+    fn process(&mut self, wrapped: &Arc<PythonLauncher>, turns: [(usize, usize); 4]) {
         let probe = |program| ProcessProbe {
             wrapped: Arc::clone(wrapped),
             program,
@@ -404,7 +409,7 @@ impl Planner<'_> {
 
     fn ipykernel(&mut self, python: &Python) {
         use Group::{Chart, First, Flood, Interrupt, Memory, Stdout, Warm};
-        if !self.wants(&[First, Chart, Warm, Interrupt, Stdout, Flood, Memory]) {
+        if !self.wants(&[FirstCell, Chart, WarmCells, Interrupt, Stdout, Flood, Memory]) {
             return;
         }
         match start_ipykernel(python) {
@@ -413,9 +418,9 @@ impl Planner<'_> {
                     driver: driver.clone(),
                     part,
                 };
-                self.add(&[First], 20, 1, of(IpykernelPart::First));
+                self.add(&[FirstCell], 20, 1, of(IpykernelPart::First));
                 self.add(&[Chart], 20, 1, of(IpykernelPart::Chart));
-                self.add(&[Warm], 40, 2, of(IpykernelPart::Warm(25)));
+                self.add(&[WarmCells], 40, 2, of(IpykernelPart::Warm(25)));
                 self.add(&[Interrupt], 20, 1, of(IpykernelPart::Interrupt(10)));
                 self.add(&[Stdout], 20, 1, of(IpykernelPart::Stdout));
                 self.add(&[Flood], 3, 1, of(IpykernelPart::Flood));

@@ -11,7 +11,7 @@ use crate::samples::Samples;
 pub(crate) const WHO: &str = "cellblock";
 
 /// Work of a probe in one turn.
-pub(crate) type Sampling<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+pub(crate) type SampleFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Something that is measured, turn by turn.
 pub(crate) trait Probe {
@@ -20,7 +20,7 @@ pub(crate) trait Probe {
     /// Returns its name, for messages.
     fn what(&self) -> &'static str;
     /// Takes the samples of one turn.
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a>;
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a>;
 }
 
 /// Makes a probe of Cellblock of a type that has a `run`.
@@ -38,7 +38,7 @@ macro_rules! probe {
             fn sample<'a>(
                 &'a mut self,
                 samples: &'a mut $crate::samples::Samples,
-            ) -> $crate::probe::Sampling<'a> {
+            ) -> $crate::probe::SampleFuture<'a> {
                 Box::pin(self.run(samples))
             }
         }
@@ -97,16 +97,16 @@ mod tests {
 
     use super::*;
 
-    struct Recorded(&'static str, Rc<RefCell<Vec<&'static str>>>);
+    struct CallRecorder(&'static str, Rc<RefCell<Vec<&'static str>>>);
 
-    impl Probe for Recorded {
+    impl Probe for CallRecorder {
         fn who(&self) -> &'static str {
             self.0
         }
         fn what(&self) -> &'static str {
             "order"
         }
-        fn sample<'a>(&'a mut self, _: &'a mut Samples) -> Sampling<'a> {
+        fn sample<'a>(&'a mut self, _: &'a mut Samples) -> SampleFuture<'a> {
             self.1.borrow_mut().push(self.0);
             let fails = self.0 == "broken";
             Box::pin(async move {
@@ -124,7 +124,7 @@ mod tests {
             .iter()
             .map(|(who, turns)| ProbePlan {
                 turns: *turns,
-                probe: Box::new(Recorded(who, Rc::clone(&seen))),
+                probe: Box::new(CallRecorder(who, Rc::clone(&seen))),
             })
             .collect();
         let failures = run(plans, &mut Samples::default()).await;

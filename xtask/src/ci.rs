@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::suite::{self, Compiler, Printing, Suite, TestSelection};
+use crate::suite::{self, Compiler, LoggedCommand, Suite, TestSelection};
 use crate::{find_program, generate, judges, tidy};
 
 /// One step.
@@ -75,14 +75,14 @@ fn fast(root: &Path, results: &mut Results, rest: impl FnOnce(Suite, &mut Result
         suite::build(root, Compiler::Linting, &TestSelection::default())
     });
     let start = Instant::now();
-    let checks = Beside::start(root, &CHECKS);
+    let checks = BackgroundSteps::start(root, &CHECKS);
     if let Some((suite, warnings)) = built {
         results.time("clippy", || without_warnings(&warnings));
         let (unit, others) = suite.split_unit();
         results.time("unit", || unit.run());
         rest(others, results);
     }
-    results.finish("checks", start, checks.and_then(Beside::finish));
+    results.finish("checks", start, checks.and_then(BackgroundSteps::finish));
 }
 
 fn without_warnings(warnings: &[String]) -> Result<()> {
@@ -134,16 +134,16 @@ impl Results {
 
 /// Steps that another process of this program runs at the lowest priority.
 #[derive(Debug)]
-struct Beside(Printing);
+struct BackgroundSteps(LoggedCommand);
 
-impl Beside {
+impl BackgroundSteps {
     fn start(root: &Path, steps: &[Step]) -> Result<Self> {
         let mut command = Command::new("nice");
         command.args(["-n", "19"]).arg(env::current_exe()?).arg("ci");
         command
             .args(steps.iter().map(|step| name(*step)))
             .current_dir(root);
-        Ok(Self(Printing::start(&mut command)?))
+        Ok(Self(LoggedCommand::start(&mut command)?))
     }
 
     fn finish(self) -> Result<()> {

@@ -11,13 +11,13 @@ use serde::Serialize;
 use crate::suite::of_package;
 
 /// A file and what it should hold.
-struct Golden {
+struct GoldenFile {
     path: String,
     text: String,
 }
 
 /// Lists every generated file. A new one is one more line here.
-fn goldens() -> Result<Vec<Golden>> {
+fn goldens() -> Result<Vec<GoldenFile>> {
     let generation = cellblock_protocol::GENERATION;
     Ok(vec![json(
         format!("crates/protocol/schema/gen-{generation}.json"),
@@ -25,12 +25,12 @@ fn goldens() -> Result<Vec<Golden>> {
     )?])
 }
 
-fn json(path: String, value: &impl Serialize) -> Result<Golden> {
+fn json(path: String, value: &impl Serialize) -> Result<GoldenFile> {
     let mut value = serde_json::to_value(value).with_context(|| format!("serialise `{path}`"))?;
     // A field that moves in the code is no change of the file.
     value.sort_all_objects();
     let text = serde_json::to_string_pretty(&value).with_context(|| format!("serialise `{path}`"))?;
-    Ok(Golden {
+    Ok(GoldenFile {
         path,
         text: text + "\n",
     })
@@ -90,9 +90,9 @@ pub fn check(root: &Path) -> Result<bool> {
     Ok(stale.is_empty())
 }
 
-fn stale(root: &Path, goldens: Vec<Golden>) -> Vec<Golden> {
+fn stale(root: &Path, goldens: Vec<GoldenFile>) -> Vec<GoldenFile> {
     let differs =
-        |golden: &Golden| fs::read_to_string(root.join(&golden.path)).ok().as_ref() != Some(&golden.text);
+        |golden: &GoldenFile| fs::read_to_string(root.join(&golden.path)).ok().as_ref() != Some(&golden.text);
     goldens.into_iter().filter(differs).collect()
 }
 

@@ -75,7 +75,7 @@ pub(crate) struct TestProgram {
 
 /// Result of a program.
 #[derive(Debug)]
-struct Ended {
+struct ProgramReport {
     name: String,
     passed: bool,
     took: Duration,
@@ -197,7 +197,7 @@ impl Suite {
         let lanes = thread::available_parallelism().map_or(1, std::num::NonZero::get) + 1;
         let all = self.0.len();
         let queue = Mutex::new(VecDeque::from(self.0));
-        let ended: Mutex<Vec<(TestProgram, Ended)>> = Mutex::default();
+        let ended: Mutex<Vec<(TestProgram, ProgramReport)>> = Mutex::default();
         thread::scope(|scope| {
             for _ in 0..lanes {
                 scope.spawn(|| {
@@ -237,7 +237,7 @@ impl TestProgram {
     }
 
     /// Runs the tests with these names; all of them if there is none.
-    fn run(&self, tests: &[String]) -> Ended {
+    fn run(&self, tests: &[String]) -> ProgramReport {
         let start = Instant::now();
         let (passed, printed) = self
             .output(tests)
@@ -246,7 +246,7 @@ impl TestProgram {
         let (name, took) = (self.name(), start.elapsed());
         println!("\n== {name}: {:.1} s ==\n{printed}", took.as_secs_f64());
         let failed = failed_tests(&printed);
-        Ended {
+        ProgramReport {
             name,
             passed,
             took,
@@ -278,11 +278,11 @@ impl TestProgram {
         } else {
             command.arg("--exact").args(tests);
         }
-        Printing::start(&mut command)?.finish()
+        LoggedCommand::start(&mut command)?.finish()
     }
 }
 
-impl Ended {
+impl ProgramReport {
     fn line(&self) -> String {
         let verdict = if self.passed { "passed" } else { "FAILED" };
         format!(
@@ -311,12 +311,12 @@ impl Ended {
 
 /// A command that prints into a file: both streams stay in order, and a child that outlives it holds no pipe that somebody reads.
 #[derive(Debug)]
-pub(crate) struct Printing {
+pub(crate) struct LoggedCommand {
     running: Child,
     file: File,
 }
 
-impl Printing {
+impl LoggedCommand {
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let file = tempfile::tempfile().context("create a file for what a command prints")?;
         let running = command
@@ -350,7 +350,7 @@ fn failed_tests(printed: &str) -> Vec<String> {
     printed.lines().filter_map(failed).collect()
 }
 
-fn times(ended: &[Ended]) -> String {
+fn times(ended: &[ProgramReport]) -> String {
     let mut ended: Vec<_> = ended.iter().collect();
     ended.sort_by_key(|one| std::cmp::Reverse(one.took));
     ended.into_iter().map(|one| one.line() + "\n").collect()
@@ -436,14 +436,14 @@ mod tests {
     fn what_a_command_prints_keeps_its_order() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
-        let (passed, printed) = Printing::start(&mut command).unwrap().finish().unwrap();
+        let (passed, printed) = LoggedCommand::start(&mut command).unwrap().finish().unwrap();
         assert!(!passed);
         assert_eq!(printed, "one\ntwo\nthree\nit ended with exit status: 3\n");
     }
 
     #[test]
     fn times_are_listed_longest_first() {
-        let ended = [("short", true, 1), ("long", false, 20)].map(|(name, passed, seconds)| Ended {
+        let ended = [("short", true, 1), ("long", false, 20)].map(|(name, passed, seconds)| ProgramReport {
             name: name.to_owned(),
             passed,
             took: Duration::from_secs(seconds),

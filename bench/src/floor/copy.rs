@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::WHO;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::samples::Samples;
 
 /// Copies so many bytes, some times.
@@ -49,7 +49,7 @@ impl Probe for CopyProbe {
         "copy"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(async { self.run(samples) })
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::WHO;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{SHOUT_BYTES, SUM};
 use crate::python::Python;
 use crate::samples::Samples;
@@ -151,7 +151,7 @@ impl Probe for EchoProbe {
         }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(async move { self.run(samples) })
     }
 }

@@ -12,7 +12,7 @@ use super::WHO;
 use crate::catalog::{CONCURRENT, WIDTHS, throughput_name};
 use crate::driver::Driver;
 use crate::memory::Memory;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{PRINT_CHART, SUM};
 use crate::python::Python;
 use crate::samples::Samples;
@@ -46,7 +46,7 @@ pub(crate) fn start(python: &Python) -> Result<Rc<RefCell<Driver>>> {
 
 /// Kind of process that is forked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Forked {
+pub(crate) enum ForkWorkload {
     /// A child that adds two numbers.
     Sum,
     /// A child that makes a table's summary and a chart.
@@ -62,24 +62,24 @@ pub(crate) enum Forked {
 /// One thing that is measured of it.
 pub(crate) struct ForkProbe {
     pub(crate) driver: Rc<RefCell<Driver>>,
-    pub(crate) forked: Forked,
+    pub(crate) forked: ForkWorkload,
 }
 
 impl ForkProbe {
     fn run(&self, samples: &mut Samples) -> Result<()> {
         let mut driver = self.driver.borrow_mut();
         match self.forked {
-            Forked::Sum => {
+            ForkWorkload::Sum => {
                 let times = driver.times(&json!({"do": "one", "code": SUM}))?;
                 let [answered, reaped] = times[..].try_into().context("two times for one child")?;
                 samples.time(WHO, "fork", answered);
                 samples.time(WHO, "fork_and_reap", reaped);
             }
-            Forked::Chart => {
+            ForkWorkload::Chart => {
                 let times = driver.times(&json!({"do": "one", "code": PRINT_CHART}))?;
                 samples.times(WHO, "fork_chart", times.into_iter().take(1));
             }
-            Forked::Concurrent => {
+            ForkWorkload::Concurrent => {
                 let answer = driver.ask(&json!({"do": "many", "children": CONCURRENT}))?;
                 samples.add(
                     WHO,
@@ -94,14 +94,14 @@ impl ForkProbe {
                     );
                 }
             }
-            Forked::Throughput(time) => {
+            ForkWorkload::Throughput(time) => {
                 for width in WIDTHS {
                     let request = json!({"do": "throughput", "width": width, "seconds": time.as_secs_f64()});
                     let rate = driver.ask(&request)?.as_f64().context("a rate")?;
                     samples.add(WHO, &throughput_name(width), rate);
                 }
             }
-            Forked::Idle => {
+            ForkWorkload::Idle => {
                 let answer = driver.ask(&json!({"do": "idle", "children": IDLE}))?;
                 let pids: Vec<u32> = serde_json::from_value(answer).context("read the children's ids")?;
                 let memory = Memory::of(pids);
@@ -128,15 +128,15 @@ impl Probe for ForkProbe {
 
     fn what(&self) -> &'static str {
         match self.forked {
-            Forked::Sum => "fork",
-            Forked::Chart => "fork_chart",
-            Forked::Concurrent => "concurrent",
-            Forked::Throughput(_) => "throughput",
-            Forked::Idle => "idle",
+            ForkWorkload::Sum => "fork",
+            ForkWorkload::Chart => "fork_chart",
+            ForkWorkload::Concurrent => "concurrent",
+            ForkWorkload::Throughput(_) => "throughput",
+            ForkWorkload::Idle => "idle",
         }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(async move { self.run(samples) })
     }
 }

@@ -7,7 +7,7 @@ mod namespaces;
 
 pub(crate) use copy::CopyProbe;
 pub(crate) use echo::{Echo, EchoMessage, EchoProbe};
-pub(crate) use fork::{ForkProbe, Forked, start as start_fork};
+pub(crate) use fork::{ForkProbe, ForkWorkload, start as start_fork};
 pub(crate) use namespaces::{NamespaceProbe, ROLE, serve as serve_namespaces, start as start_namespaces};
 
 /// In the names of series.

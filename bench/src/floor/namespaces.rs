@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use cellblock_sandbox::jail::error::During;
+use cellblock_sandbox::jail::error::SyscallResult;
 use cellblock_sandbox::jail::process::{NAMESPACES, spawn};
 use rustix::mount::{MountFlags, mount};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::WHO;
 use crate::driver::Driver;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::samples::Samples;
 
 /// The argument with which this program is started in this role. Only a process with one thread may clone.
@@ -79,7 +79,7 @@ impl Probe for NamespaceProbe {
         "namespaces"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(async move {
             let times = self.driver.borrow_mut().times(&json!({"times": self.times}))?;
             samples.times(WHO, "namespaces", times);

@@ -11,7 +11,7 @@ use super::provider::{ModelScript, clock};
 
 /// Server that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum RequestTarget {
     /// The provider itself, for Chat Completions.
     Provider(SocketAddr),
     /// The gateway, for a response.
@@ -20,7 +20,7 @@ pub(crate) enum Whom {
 
 /// A stream that was read to its end.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct StreamReport {
     /// From the request to the end.
     pub(crate) total: Duration,
     /// Age of each delta when it came.
@@ -31,7 +31,7 @@ pub(crate) struct Read {
     pub(crate) ran: bool,
 }
 
-impl Whom {
+impl RequestTarget {
     fn address(self) -> String {
         match self {
             Self::Provider(address) => format!("http://{address}/v1/chat/completions"),
@@ -86,7 +86,7 @@ impl Whom {
     }
 
     /// Asks, and reads everything.
-    pub(crate) async fn read(self, client: &Client, script: ModelScript) -> Result<Read> {
+    pub(crate) async fn read(self, client: &Client, script: ModelScript) -> Result<StreamReport> {
         let started = Instant::now();
         let mut answer = self.ask(client, script).await?;
         let mut frames = Frames::default();
@@ -116,7 +116,7 @@ impl Whom {
             ages.len(),
             script.deltas
         );
-        Ok(Read {
+        Ok(StreamReport {
             total: started.elapsed(),
             ages,
             container,
@@ -125,7 +125,7 @@ impl Whom {
     }
 
     /// Deletes the container of a stream, as a client does that is done with it.
-    pub(crate) async fn forget(self, client: &Client, read: &Read) -> Result<()> {
+    pub(crate) async fn forget(self, client: &Client, read: &StreamReport) -> Result<()> {
         let container = read.container.as_deref().context("no code ran")?;
         let address = match self {
             Self::Gateway(address) => format!("http://{address}/v1/containers/{container}"),

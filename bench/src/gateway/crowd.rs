@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio::task::JoinSet;
 
-use super::client::{Read, Whom};
+use super::client::{RequestTarget, StreamReport};
 use super::provider::ModelScript;
 use super::{DIRECT, Gateways, Pair};
 use crate::memory::Peak;
-use crate::probe::{Probe, Sampling, WHO};
+use crate::probe::{Probe, SampleFuture, WHO};
 use crate::samples::Samples;
 
 /// Streams at once, of deltas at the pace of a model.
@@ -45,7 +45,12 @@ impl Crowd {
 }
 
 /// Reads so many streams at once, of which none may fail.
-async fn all(pair: &Pair, whom: Whom, script: ModelScript, count: usize) -> Result<Vec<Read>> {
+async fn all(
+    pair: &Pair,
+    whom: RequestTarget,
+    script: ModelScript,
+    count: usize,
+) -> Result<Vec<StreamReport>> {
     let mut streams = JoinSet::new();
     for _ in 0..count {
         let client = pair.client.clone();
@@ -65,7 +70,7 @@ async fn all(pair: &Pair, whom: Whom, script: ModelScript, count: usize) -> Resu
 }
 
 /// Clients that ask for much and read nothing, beside some that read.
-pub(crate) struct Deaf {
+pub(crate) struct StalledClients {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) streams: usize,
     /// Number of bytes that each one receives.
@@ -75,7 +80,7 @@ pub(crate) struct Deaf {
 /// Bytes of each delta that nobody reads.
 const LARGE: usize = 4096;
 
-impl Deaf {
+impl StalledClients {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
         let peak = Peak::of(pair.server.id())?;
@@ -108,12 +113,12 @@ impl Probe for Crowd {
         "many streams through the gateway"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }
 
-impl Probe for Deaf {
+impl Probe for StalledClients {
     fn who(&self) -> &'static str {
         WHO
     }
@@ -122,7 +127,7 @@ impl Probe for Deaf {
         "clients of the gateway that read nothing"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

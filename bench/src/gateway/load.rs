@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use reqwest::Client;
 use tokio::task::{JoinError, JoinSet};
 
-use super::client::Read;
+use super::client::StreamReport;
 use super::crowd::mebibytes;
 use super::provider::{ModelScript, ProbeCode};
 use super::{Gateways, Pair};
@@ -88,7 +88,7 @@ impl OneShots {
 }
 
 /// Notes a request of one shot.
-fn note(samples: &mut Samples, ended: Option<Result<Result<Read>, JoinError>>) -> Result<()> {
+fn note(samples: &mut Samples, ended: Option<Result<Result<StreamReport>, JoinError>>) -> Result<()> {
     let read = ended
         .context("wait for a request")?
         .context("wait for a request")??;

@@ -14,13 +14,13 @@ use anyhow::Result;
 use reqwest::Client;
 use tokio::sync::OnceCell;
 
-use client::Whom;
+use client::RequestTarget;
 use provider::{ModelScript, ProbeCode};
 use server::ServerProcess;
 
-pub(crate) use crowd::{Crowd, Deaf};
+pub(crate) use crowd::{Crowd, StalledClients};
 pub(crate) use load::{Load, OneShots};
-pub(crate) use single::{Analyses, Burst, Paced, RequestSubject};
+pub(crate) use single::{Analyses, Burst, DeltaStream, RequestSubject};
 
 /// In the names of series of the provider that is asked directly.
 const DIRECT: &str = "provider";
@@ -34,8 +34,8 @@ pub(crate) struct Gateways(OnceCell<Pair>);
 struct Pair {
     client: Client,
     server: ServerProcess,
-    provider: Whom,
-    gateway: Whom,
+    provider: RequestTarget,
+    gateway: RequestTarget,
 }
 
 impl Pair {
@@ -61,8 +61,8 @@ impl Gateways {
                 let client = Client::builder().tcp_nodelay(true).build()?;
                 let server = ServerProcess::start(provider, &client).await?;
                 let pair = Pair {
-                    gateway: Whom::Gateway(server.address),
-                    provider: Whom::Provider(provider),
+                    gateway: RequestTarget::Gateway(server.address),
+                    provider: RequestTarget::Provider(provider),
                     client,
                     server,
                 };

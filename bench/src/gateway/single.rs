@@ -32,12 +32,12 @@ impl RequestSubject {
 }
 
 /// A stream whose deltas come one by one, as from a fast model: how old each is when it arrives.
-pub(crate) struct Paced {
+pub(crate) struct DeltaStream {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) deltas: usize,
 }
 
-impl Paced {
+impl DeltaStream {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
         let script = ModelScript::text(self.deltas, Duration::from_millis(2));
@@ -118,6 +118,6 @@ impl Analyses {
 }
 
 probe!(RequestSubject, "requests through the gateway");
-probe!(Paced, "deltas through the gateway");
+probe!(DeltaStream, "deltas through the gateway");
 probe!(Burst, "a burst of deltas through the gateway");
 probe!(Analyses, "code through the gateway");

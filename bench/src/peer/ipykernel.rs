@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::driver::Driver;
 use crate::memory::Memory;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{ANNOUNCED_LOOP, CHART, FLOOD, SHOUT, SHOUT_BYTES, SUM};
 use crate::progress::note;
 use crate::python::Python;
@@ -154,7 +154,7 @@ impl Probe for IpykernelProbe {
         }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(async move { self.run(samples) })
     }
 }

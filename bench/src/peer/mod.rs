@@ -6,4 +6,4 @@ mod wrapped;
 
 pub(crate) use ipykernel::{IpykernelPart, IpykernelProbe, start as start_ipykernel};
 pub(crate) use process::{PeerProgram, ProcessProbe};
-pub(crate) use wrapped::Wrapped;
+pub(crate) use wrapped::PythonLauncher;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Wrapped;
+use super::PythonLauncher;
 use crate::catalog::{CONCURRENT, PEER_WIDTH, throughput_name};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{FRAME_ROWS, MAKE_FRAME, PRINT_CHART, PRINT_SUM, SHOUT, SHOUT_BYTES};
 use crate::samples::Samples;
 
@@ -37,7 +37,7 @@ pub(crate) enum PeerProgram {
 
 /// A way to start a process, and what it does.
 pub(crate) struct ProcessProbe {
-    pub(crate) wrapped: Arc<Wrapped>,
+    pub(crate) wrapped: Arc<PythonLauncher>,
     pub(crate) program: PeerProgram,
 }
 
@@ -178,7 +178,7 @@ impl Probe for ProcessProbe {
         }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(async move { self.run(samples) })
     }
 }

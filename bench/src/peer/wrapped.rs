@@ -10,7 +10,7 @@ use crate::python::Python;
 
 /// A way to start a Python process.
 #[derive(Clone, Debug)]
-pub(crate) struct Wrapped {
+pub(crate) struct PythonLauncher {
     /// In the names of series.
     pub(crate) who: &'static str,
     /// Command before the interpreter.
@@ -18,7 +18,7 @@ pub(crate) struct Wrapped {
     python: Python,
 }
 
-impl Wrapped {
+impl PythonLauncher {
     /// No wall at all.
     pub(crate) fn plain(python: &Python) -> Self {
         Self {

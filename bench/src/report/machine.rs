@@ -5,7 +5,7 @@ use std::process::Command;
 use cellblock_image::OpenImage;
 use serde::{Deserialize, Serialize};
 
-use crate::peer::Wrapped;
+use crate::peer::PythonLauncher;
 
 /// Facts that a reader needs to compare a run with another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,8 +63,8 @@ impl Circumstances {
                 .to_owned(),
             image: image.id()[..12].to_owned(),
             python: image.manifest().python.clone(),
-            bwrap: Wrapped::version("bwrap"),
-            runsc: Wrapped::version("runsc"),
+            bwrap: PythonLauncher::version("bwrap"),
+            runsc: PythonLauncher::version("runsc"),
         }
     }
 }

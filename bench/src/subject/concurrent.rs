@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
@@ -63,7 +63,7 @@ impl Probe for Concurrent {
         "concurrent"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

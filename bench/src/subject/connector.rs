@@ -24,13 +24,13 @@ const ROWS: u32 = 125_000;
 
 /// A connector whose answers are made already.
 #[derive(Debug)]
-struct Ready {
+struct PreparedConnector {
     small: Value,
     table: Vec<u8>,
     redaction: Redaction,
 }
 
-impl Ready {
+impl PreparedConnector {
     fn new() -> Result<Self> {
         let columns = (0..COLUMNS).map(|column| {
             let values = (0..ROWS).map(|row| f64::from(row.wrapping_mul(2_654_435_761 + column)));
@@ -50,7 +50,7 @@ impl Ready {
     }
 }
 
-impl Connector for Ready {
+impl Connector for PreparedConnector {
     fn name(&self) -> &'static str {
         "ready"
     }
@@ -99,7 +99,7 @@ pub(crate) struct Calls {
 impl Calls {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let session = self.subject.interpreter.session(SessionOptions {
-            connectors: vec![Arc::new(Ready::new()?)],
+            connectors: vec![Arc::new(PreparedConnector::new()?)],
             ..SessionOptions::default()
         });
         completed(

@@ -11,7 +11,7 @@ use cellblock_interpreter::derivation::{Derivation, DerivationPolicy};
 use serde_json::{Value, json};
 
 use super::{Subject, WHO};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{CHANGE, ROWS_SIZE, rows};
 use crate::samples::Samples;
 
@@ -95,7 +95,7 @@ impl Probe for BindInput {
         "bind"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }
@@ -120,7 +120,7 @@ impl Probe for ChangeSeries {
         "change series"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{CHART, SUM};
 use crate::samples::Samples;
 
@@ -43,20 +43,20 @@ impl Probe for Create {
         if self.pooled { "create_pool" } else { "create_cold" }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }
 
 /// A new session until the result of its first cell.
-pub(crate) struct First {
+pub(crate) struct FirstCell {
     pub(crate) subject: Arc<Subject>,
     pub(crate) pooled: bool,
     /// Whether the cell is an analysis with a table and a chart, or a sum.
     pub(crate) chart: bool,
 }
 
-impl First {
+impl FirstCell {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let started = Instant::now();
         let session = self.subject.session(self.pooled);
@@ -76,7 +76,7 @@ impl First {
     }
 }
 
-impl Probe for First {
+impl Probe for FirstCell {
     fn who(&self) -> &'static str {
         WHO
     }
@@ -90,7 +90,7 @@ impl Probe for First {
         }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -8,7 +8,7 @@ use cellblock_interpreter::limits::Limits;
 
 use super::{Subject, WHO, completed};
 use crate::memory::Peak;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{FLOOD, SUM};
 use crate::samples::Samples;
 
@@ -61,7 +61,7 @@ impl Probe for Flood {
         if self.raised { "flood_1gib" } else { "flood" }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

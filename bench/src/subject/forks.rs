@@ -10,7 +10,7 @@ use cellblock_interpreter::session::fork::ForkOptions;
 
 use super::{Subject, WHO, completed};
 use crate::floor;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
@@ -76,7 +76,7 @@ impl Probe for Forks {
         "fork_number"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

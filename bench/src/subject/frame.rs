@@ -9,7 +9,7 @@ use cellblock_interpreter::Input;
 use cellblock_interpreter::output::{Output, Scalar};
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{FRAME_ROWS, SUM};
 use crate::samples::Samples;
 
@@ -63,7 +63,7 @@ impl Probe for Frames {
         "frame"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

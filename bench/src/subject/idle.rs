@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{Subject, WHO, completed};
 use crate::memory::{ProcessTree, available};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
@@ -17,12 +17,12 @@ const MIB: f64 = 1024.0 * 1024.0;
 const REST: Duration = Duration::from_secs(70);
 
 /// Opens sessions, as many as each of these numbers says in all, and measures at each.
-pub(crate) struct Idle {
+pub(crate) struct IdleSessions {
     pub(crate) subject: Arc<Subject>,
     pub(crate) counts: &'static [usize],
 }
 
-impl Idle {
+impl IdleSessions {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let mut live = Vec::new();
         let measured = self.measure(&mut live, samples).await;
@@ -76,7 +76,7 @@ impl Idle {
     }
 }
 
-impl Probe for Idle {
+impl Probe for IdleSessions {
     fn who(&self) -> &'static str {
         WHO
     }
@@ -85,7 +85,7 @@ impl Probe for Idle {
         "idle"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -8,7 +8,7 @@ use cellblock_interpreter::Cell;
 use cellblock_interpreter::execution::{Event, Outcome};
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{ANNOUNCED_LOOP, DEAF, LOOP, SUM};
 use crate::samples::Samples;
 
@@ -58,7 +58,7 @@ impl Probe for Interrupt {
         "interrupt"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }
@@ -112,7 +112,7 @@ impl Probe for Deadline {
         }
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -12,7 +12,7 @@ use cellblock_interpreter::session::SessionOptions;
 use parking_lot::Mutex;
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
@@ -107,7 +107,7 @@ impl Probe for Checkpoints {
         self.held.series()[0]
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }
@@ -165,13 +165,13 @@ impl Probe for Tries {
         "try_adds"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }
 
 /// Runs cells in two sessions in turns, of which one records its runs.
-pub(crate) struct Recorded {
+pub(crate) struct RecordingSubject {
     pub(crate) subject: Arc<Subject>,
     pub(crate) times: usize,
 }
@@ -186,7 +186,7 @@ impl RunSink for LastRun {
     }
 }
 
-impl Recorded {
+impl RecordingSubject {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let session = |runs| {
             self.subject.interpreter.session(SessionOptions {
@@ -218,7 +218,7 @@ impl Recorded {
 const TABLE: &str =
     "import pandas as pd\ntable = pd.DataFrame({str(n): range(2000) for n in range(10)})\n_ = table.head()";
 
-impl Probe for Recorded {
+impl Probe for RecordingSubject {
     fn who(&self) -> &'static str {
         WHO
     }
@@ -227,7 +227,7 @@ impl Probe for Recorded {
         "record_on"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

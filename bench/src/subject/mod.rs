@@ -33,17 +33,17 @@ mod workbench;
 pub(crate) use concurrent::Concurrent;
 pub(crate) use connector::Calls;
 pub(crate) use derive::{BindInput, ChangeSeries};
-pub(crate) use first::{Create, First};
+pub(crate) use first::{Create, FirstCell};
 pub(crate) use flood::Flood;
 pub(crate) use forks::Forks;
 pub(crate) use frame::Frames;
-pub(crate) use idle::Idle;
+pub(crate) use idle::IdleSessions;
 pub(crate) use interrupt::{Deadline, Interrupt};
-pub(crate) use live::{Checkpoints, Recorded, SessionState, Tries};
+pub(crate) use live::{Checkpoints, RecordingSubject, SessionState, Tries};
 pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
 pub(crate) use waiting::WaitingCalls;
-pub(crate) use warm::Warm;
+pub(crate) use warm::WarmCells;
 pub(crate) use workbench::WorkbenchTools;
 
 /// Sandboxes kept ready while measuring.

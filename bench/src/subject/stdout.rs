@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::{SHOUT, SHOUT_BYTES, SUM};
 use crate::samples::Samples;
 
@@ -44,7 +44,7 @@ impl Probe for Stdout {
         "stdout"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

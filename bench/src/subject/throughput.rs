@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{Subject, WHO, completed};
 use crate::catalog::{WIDTHS, throughput_name};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
@@ -61,7 +61,7 @@ impl Probe for Throughput {
         "throughput"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -6,17 +6,17 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::{Subject, WHO, completed};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
 /// Runs a number of cells in one session.
-pub(crate) struct Warm {
+pub(crate) struct WarmCells {
     pub(crate) subject: Arc<Subject>,
     pub(crate) cells: usize,
 }
 
-impl Warm {
+impl WarmCells {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let session = self.subject.session(true);
         completed(&session.execute(SUM).await?)?;
@@ -33,7 +33,7 @@ impl Warm {
     }
 }
 
-impl Probe for Warm {
+impl Probe for WarmCells {
     fn who(&self) -> &'static str {
         WHO
     }
@@ -42,7 +42,7 @@ impl Probe for Warm {
         "warm"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use cellblock_interpreter::workbench::{
-    DatasetSource, EditArgs, ExecArgs, How, Workbench, WorkbenchOptions, WriteArgs,
+    DatasetSource, EditArgs, ExecArgs, MountKind, Workbench, WorkbenchOptions, WriteArgs,
 };
 
 use super::{Subject, WHO};
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, SampleFuture};
 use crate::samples::Samples;
 
 const MB: u64 = 1_000_000;
@@ -113,7 +113,7 @@ async fn add(tools: &Workbench, name: &str, path: &Path) -> Result<Duration> {
     let started = Instant::now();
     let mounted = tools.add_dataset(name, source).await?;
     let elapsed = started.elapsed();
-    ensure!(mounted.how == How::Mounted, "run this as root: {mounted:?}");
+    ensure!(mounted.how == MountKind::Mounted, "run this as root: {mounted:?}");
     Ok(elapsed)
 }
 
@@ -143,7 +143,7 @@ impl Probe for WorkbenchTools {
         "workbench"
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
         Box::pin(self.run(samples))
     }
 }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::turn::{SessionRunner, Turn};
 use cellblock_agent::wire::{DONE, Ids, Response, ResponseRequest, StreamEvent};
 use cellblock_interpreter::Interpreter;
@@ -26,7 +26,7 @@ async fn answer() -> Result<(), Box<dyn Error>> {
     let run = |code: &str| {
         ScriptedAnswer::new().call("call", "code_interpreter", &json!({"code": code}).to_string())
     };
-    let provider = Scripted::new([
+    let provider = ScriptedProvider::new([
         run("total = sum(range(10))\nprint('added')\ntotal"),
         run("totl"),
         run(DRAW),

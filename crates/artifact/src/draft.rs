@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::task::spawn_blocking;
 
 use crate::store::object;
-use crate::{About, ArtifactError, ArtifactId, Store};
+use crate::{ArtifactDescription, ArtifactError, ArtifactId, Store};
 
 /// Number of bytes that are copied at a time.
 const PIECE: usize = 1 << 18;
@@ -91,7 +91,11 @@ impl Store {
     }
 
     /// Publishes what was written. Its bytes are neither read nor copied if they are in the store's folder.
-    pub async fn put_draft(&self, draft: ArtifactDraft, about: &About) -> Result<ArtifactId, ArtifactError> {
+    pub async fn put_draft(
+        &self,
+        draft: ArtifactDraft,
+        about: &ArtifactDescription,
+    ) -> Result<ArtifactId, ArtifactError> {
         let id = ArtifactId::finish(draft.hash);
         let (length, linkable) = (draft.length, draft.linkable);
         self.put_hashed(draft.file, id, length, linkable, about).await

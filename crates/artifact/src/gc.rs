@@ -45,7 +45,7 @@ pub struct Retention {
 
 /// Result of a collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectionReport {
     /// Number of removed artifacts.
     pub artifacts: u64,
     /// Their size in bytes.
@@ -58,7 +58,7 @@ pub struct Collected {
 
 /// An object of a listing.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct ObjectEntry {
     pub(crate) bytes: u64,
     modified: SystemTime,
 }
@@ -74,8 +74,8 @@ impl Store {
         &self,
         retention: &Retention,
         referenced: impl Fn(ArtifactId) -> bool,
-    ) -> Result<Collected, ArtifactError> {
-        let mut collected = Collected::default();
+    ) -> Result<CollectionReport, ArtifactError> {
+        let mut collected = CollectionReport::default();
         if let Some(limit) = retention.pins {
             collected.references = self.forget_owners(limit).await?;
         }
@@ -83,7 +83,7 @@ impl Store {
         let found = self.ages().await?;
         let pinned = self.pinned().await?;
         let now = SystemTime::now();
-        let old = |found: &Found| age(now, found.modified) >= retention.keep;
+        let old = |found: &ObjectEntry| age(now, found.modified) >= retention.keep;
         let doomed: Vec<_> = found
             .iter()
             .filter(|(id, found)| old(found) && !pinned.contains(*id) && !referenced(**id))
@@ -191,7 +191,7 @@ impl Store {
     }
 
     /// Returns when each artifact was last published.
-    async fn ages(&self) -> Result<HashMap<ArtifactId, Found>, ArtifactError> {
+    async fn ages(&self) -> Result<HashMap<ArtifactId, ObjectEntry>, ArtifactError> {
         let mut all = HashMap::new();
         let mut objects = self.objects.list(Some(&Path::from("objects")));
         while let Some(found) = objects.next().await {
@@ -200,7 +200,7 @@ impl Store {
                 let modified = found.last_modified.into();
                 all.insert(
                     id,
-                    Found {
+                    ObjectEntry {
                         bytes: found.size,
                         modified,
                     },
@@ -252,7 +252,7 @@ impl Store {
     }
 
     /// Looks for an object.
-    pub(crate) async fn look(&self, location: &Path) -> Result<Option<Found>, ArtifactError> {
+    pub(crate) async fn look(&self, location: &Path) -> Result<Option<ObjectEntry>, ArtifactError> {
         // Here and not on another thread, which takes longer than the call; publishing asks four times.
         let here = self
             .folder
@@ -261,14 +261,14 @@ impl Store {
         match here {
             Some(Ok(found)) => {
                 let (bytes, modified) = (found.len(), found.modified().unwrap_or(SystemTime::UNIX_EPOCH));
-                return Ok(found.is_file().then_some(Found { bytes, modified }));
+                return Ok(found.is_file().then_some(ObjectEntry { bytes, modified }));
             }
             Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             // The store finds out what is wrong.
             _ => {}
         }
         match self.objects.head(location).await {
-            Ok(found) => Ok(Some(Found {
+            Ok(found) => Ok(Some(ObjectEntry {
                 bytes: found.size,
                 modified: found.last_modified.into(),
             })),

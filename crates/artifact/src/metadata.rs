@@ -30,7 +30,7 @@ pub enum Kind {
 
 /// A publisher's description of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct ArtifactDescription {
     /// Kind of the artifact.
     pub kind: Kind,
     /// Media type.

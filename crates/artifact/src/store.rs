@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-use crate::{About, ArtifactError, ArtifactId, Metadata, Origin, Reader};
+use crate::{ArtifactDescription, ArtifactError, ArtifactId, Metadata, Origin, Reader};
 
 /// Maximum number of bytes that are hashed on the calling thread.
 const HASHED_INLINE: usize = 1 << 20;
@@ -77,7 +77,11 @@ impl Store {
     }
 
     /// Publishes bytes. Equal bytes are stored once; each new origin is added.
-    pub async fn put(&self, bytes: impl Into<Bytes>, about: &About) -> Result<ArtifactId, ArtifactError> {
+    pub async fn put(
+        &self,
+        bytes: impl Into<Bytes>,
+        about: &ArtifactDescription,
+    ) -> Result<ArtifactId, ArtifactError> {
         let bytes = bytes.into();
         let id = if bytes.len() <= HASHED_INLINE {
             ArtifactId::of(&bytes)
@@ -104,7 +108,11 @@ impl Store {
     }
 
     /// Publishes a whole file without holding it in memory.
-    pub async fn put_file(&self, file: File, about: &About) -> Result<ArtifactId, ArtifactError> {
+    pub async fn put_file(
+        &self,
+        file: File,
+        about: &ArtifactDescription,
+    ) -> Result<ArtifactId, ArtifactError> {
         let file = match self.copied(file).await? {
             Ok(draft) => return self.put_draft(draft, about).await,
             Err(file) => file,
@@ -121,7 +129,7 @@ impl Store {
         id: ArtifactId,
         length: u64,
         mut linkable: bool,
-        about: &About,
+        about: &ArtifactDescription,
     ) -> Result<ArtifactId, ArtifactError> {
         loop {
             if !self.holds(id, length).await? {
@@ -387,7 +395,7 @@ impl Store {
         &self,
         id: ArtifactId,
         bytes: u64,
-        about: &About,
+        about: &ArtifactDescription,
     ) -> Result<(), ArtifactError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let metadata = Metadata {

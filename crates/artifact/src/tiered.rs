@@ -9,7 +9,7 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
-use crate::{About, ArtifactError, ArtifactId, Store};
+use crate::{ArtifactDescription, ArtifactError, ArtifactId, Store};
 
 impl Store {
     /// Keeps every artifact in both stores, and restores a missing or damaged local one from the
@@ -44,7 +44,11 @@ impl Store {
     }
 
     /// Writes an artifact of this store to the remote one, if there is one.
-    pub(crate) async fn write_through(&self, id: ArtifactId, about: &About) -> Result<(), ArtifactError> {
+    pub(crate) async fn write_through(
+        &self,
+        id: ArtifactId,
+        about: &ArtifactDescription,
+    ) -> Result<(), ArtifactError> {
         let Some(remote) = &self.remote else {
             return Ok(());
         };
@@ -77,7 +81,7 @@ impl Store {
         file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
         let metadata = Box::pin(remote.metadata(id)).await?;
         self.upload(file, id).await?;
-        let about = About {
+        let about = ArtifactDescription {
             kind: metadata.kind,
             media_type: metadata.media_type,
             origin: None,

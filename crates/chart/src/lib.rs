@@ -64,7 +64,7 @@ struct Document<'a> {
 
 /// A stored chart as it is read.
 #[derive(Deserialize)]
-struct Stored {
+struct StoredChart {
     title: Option<String>,
     alt: Option<String>,
     spec: Value,
@@ -100,7 +100,7 @@ impl CheckedChart {
             let message = format!("the document is not that of a chart: {error}");
             ChartError::of(ChartProblem::new(code::DATA_MALFORMED, "document", message))
         };
-        let read: Stored = serde_json::from_slice(document).map_err(malformed)?;
+        let read: StoredChart = serde_json::from_slice(document).map_err(malformed)?;
         let rows = Rows::parse(read.data.to_string().as_bytes())?;
         Self::new(&read.spec, rows, read.title, read.alt)
     }

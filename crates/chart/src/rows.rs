@@ -78,7 +78,7 @@ impl Rows {
             return Err(ChartError::of(too_many_bytes(bytes.len())));
         }
         let mut json = serde_json::Deserializer::from_slice(bytes);
-        let read = Reading::deserialize(&mut json).and_then(|read| json.end().map(|()| read));
+        let read = RowReader::deserialize(&mut json).and_then(|read| json.end().map(|()| read));
         match read {
             Ok(read) => read.finish("data"),
             Err(error) => Err(ChartError::of(ChartProblem::new(
@@ -95,12 +95,12 @@ impl Rows {
 
     /// Reads rows from JSON that was already parsed; `field` is their location in it.
     pub(super) fn from_value(value: &Value, field: &str) -> Result<Self, ChartError> {
-        let read = Reading::deserialize(value).map_err(|_| {
+        let read = RowReader::deserialize(value).map_err(|_| {
             let message = "not an array of row objects";
             ChartError::of(ChartProblem::new(code::DATA_MALFORMED, field, message))
         })?;
         let rows = read.finish(field)?;
-        let mut bytes = Counted(0);
+        let mut bytes = ByteCounter(0);
         match serde_json::to_writer(&mut bytes, &rows) {
             Ok(()) if bytes.0 <= MAX_BYTES => Ok(rows),
             _ => Err(ChartError::of(too_many_bytes(bytes.0))),
@@ -145,9 +145,9 @@ fn too_many_bytes(actual: usize) -> ChartProblem {
 }
 
 /// Counts the written bytes.
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl std::io::Write for Counted {
+impl std::io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -160,17 +160,17 @@ impl std::io::Write for Counted {
 
 /// Rows while they are read, with their problems.
 #[derive(Default)]
-struct Reading {
+struct RowReader {
     rows: Vec<Row>,
     /// Number of rows, including those that are not kept.
     count: usize,
     keys: BTreeSet<String>,
-    wrong: Vec<(usize, Option<String>, Wrong)>,
+    wrong: Vec<(usize, Option<String>, ValueProblem)>,
 }
 
 /// Problem of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wrong {
+enum ValueProblem {
     Row,
     Keys,
     Key,
@@ -180,37 +180,37 @@ enum Wrong {
 }
 
 /// A value in the form in which it is found.
-enum Found {
+enum CellValue {
     Cell(RowValue),
-    Wrong(Wrong),
+    Wrong(ValueProblem),
 }
 
-impl Reading {
+impl RowReader {
     /// Notes the first row in which a key has a problem.
-    fn note(&mut self, key: Option<&str>, wrong: Wrong) {
+    fn note(&mut self, key: Option<&str>, wrong: ValueProblem) {
         let key = key.map(repeated);
-        let alike = matches!(wrong, Wrong::Key | Wrong::Keys);
+        let alike = matches!(wrong, ValueProblem::Key | ValueProblem::Keys);
         let mut known = self.wrong.iter().filter(|(_, _, kind)| *kind == wrong);
         if self.wrong.len() <= MAX_KEYS && !known.any(|(_, other, _)| alike || *other == key) {
             self.wrong.push((self.count, key, wrong));
         }
     }
 
-    fn take(&mut self, row: &mut Row, key: String, found: Found) {
+    fn take(&mut self, row: &mut Row, key: String, found: CellValue) {
         if key.chars().count() > MAX_KEY || key.is_empty() || key.chars().any(acts) {
-            return self.note(Some(&key), Wrong::Key);
+            return self.note(Some(&key), ValueProblem::Key);
         }
         if !self.keys.contains(&key) {
             if self.keys.len() == MAX_KEYS {
-                return self.note(None, Wrong::Keys);
+                return self.note(None, ValueProblem::Keys);
             }
             self.keys.insert(key.clone());
         }
         match found {
-            Found::Cell(cell) => {
+            CellValue::Cell(cell) => {
                 row.insert(key, cell);
             }
-            Found::Wrong(wrong) => self.note(Some(&key), wrong),
+            CellValue::Wrong(wrong) => self.note(Some(&key), wrong),
         }
     }
 
@@ -230,33 +230,33 @@ impl Reading {
     }
 }
 
-fn problem(field: &str, row: usize, key: Option<&str>, wrong: Wrong) -> ChartProblem {
+fn problem(field: &str, row: usize, key: Option<&str>, wrong: ValueProblem) -> ChartProblem {
     let at = match key {
-        Some(key) if wrong != Wrong::Key => format!("{field}[{row}].{key}"),
+        Some(key) if wrong != ValueProblem::Key => format!("{field}[{row}].{key}"),
         _ => format!("{field}[{row}]"),
     };
     let (code, message) = match wrong {
-        Wrong::Row => (code::DATA_MALFORMED, "a row has to be an object of key and value".to_owned()),
-        Wrong::Nested => (
+        ValueProblem::Row => (code::DATA_MALFORMED, "a row has to be an object of key and value".to_owned()),
+        ValueProblem::Nested => (
             code::DATA_MALFORMED,
             "a value has to be a text, a number or null; flatten what is nested into keys of their own, or leave the key out".to_owned(),
         ),
-        Wrong::Bool => (
+        ValueProblem::Bool => (
             code::DATA_MALFORMED,
             "a value has to be a text, a number or null; write true and false as 1 and 0 or as texts".to_owned(),
         ),
-        Wrong::Text => (
+        ValueProblem::Text => (
             code::TOO_LARGE,
             format!("a text of more than {MAX_TEXT} characters; cut it, or leave the key out"),
         ),
-        Wrong::Key => (
+        ValueProblem::Key => (
             code::DATA_MALFORMED,
             format!(
                 "the key {} is empty, longer than {MAX_KEY} characters or has control characters; rename it",
                 quoted(key.unwrap_or_default())
             ),
         ),
-        Wrong::Keys => (
+        ValueProblem::Keys => (
             code::TOO_LARGE,
             format!("the rows have more than {MAX_KEYS} different keys; leave out those that the chart does not use"),
         ),
@@ -264,7 +264,7 @@ fn problem(field: &str, row: usize, key: Option<&str>, wrong: Wrong) -> ChartPro
     ChartProblem::new(code, at, message)
 }
 
-impl<'de> Deserialize<'de> for Reading {
+impl<'de> Deserialize<'de> for RowReader {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(List)
     }
@@ -273,23 +273,23 @@ impl<'de> Deserialize<'de> for Reading {
 struct List;
 
 impl<'de> Visitor<'de> for List {
-    type Value = Reading;
+    type Value = RowReader;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array of row objects")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Reading, A::Error> {
-        let mut reading = Reading::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RowReader, A::Error> {
+        let mut reading = RowReader::default();
         loop {
             // Rows beyond the limit are only counted, so that hostile rows take no memory.
             let next = if reading.count >= MAX_ROWS {
                 list.next_element()?.map(|IgnoredAny| ())
             } else {
-                let row = list.next_element_seed(One(&mut reading))?;
+                let row = list.next_element_seed(RowVisitor(&mut reading))?;
                 row.map(|row| match row {
                     Some(row) => reading.rows.push(row),
-                    None => reading.note(None, Wrong::Row),
+                    None => reading.note(None, ValueProblem::Row),
                 })
             };
             if next.is_none() {
@@ -304,7 +304,7 @@ impl<'de> Visitor<'de> for List {
 mod columns;
 mod one;
 
-use one::One;
+use one::RowVisitor;
 
 pub use columns::{ColumnKind, ColumnSummary, Columns};
 

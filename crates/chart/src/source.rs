@@ -42,19 +42,19 @@ fn rows(data: &Value, path: Option<&str>) -> Result<Rows, ChartError> {
         format!("data.{}", repeated(&at))
     };
     match found {
-        Found::Rows(list) => Rows::from_value(list, &field),
-        Found::Columns(columns) => Rows::from_value(&transposed(columns, &field)?, &field),
+        RowSource::Rows(list) => Rows::from_value(list, &field),
+        RowSource::Columns(columns) => Rows::from_value(&transposed(columns, &field)?, &field),
     }
 }
 
 /// A part of a result from which rows can be made.
 #[derive(Clone, Copy)]
-enum Found<'a> {
+enum RowSource<'a> {
     Rows(&'a Value),
     Columns(&'a Map<String, Value>),
 }
 
-fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, Found<'a>), ChartError> {
+fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, RowSource<'a>), ChartError> {
     let mut places = Vec::new();
     search(data, "", DEPTH, &mut places);
     if let Some(path) = path {
@@ -82,16 +82,16 @@ fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, Found<'a>), 
     }
 }
 
-fn ambiguous(field: &str, message: String, places: &[(String, Found<'_>)]) -> ChartError {
+fn ambiguous(field: &str, message: String, places: &[(String, RowSource<'_>)]) -> ChartError {
     let valid = places.iter().take(MOST_NAMED).map(|(at, _)| repeated(at));
     ChartError::of(ChartProblem::new(code::DATA_AMBIGUOUS, field, message).with_valid(valid))
 }
 
 /// Finds every usable part, without searching inside it.
-fn search<'a>(value: &'a Value, at: &str, depth: usize, places: &mut Vec<(String, Found<'a>)>) {
+fn search<'a>(value: &'a Value, at: &str, depth: usize, places: &mut Vec<(String, RowSource<'a>)>) {
     if let Some(found) = usable(value) {
         // An empty list counts only if there is nothing else.
-        let empty = matches!(found, Found::Rows(Value::Array(list)) if list.is_empty());
+        let empty = matches!(found, RowSource::Rows(Value::Array(list)) if list.is_empty());
         if !(empty && depth < DEPTH) {
             places.push((at.to_owned(), found));
         }
@@ -111,10 +111,10 @@ fn search<'a>(value: &'a Value, at: &str, depth: usize, places: &mut Vec<(String
     }
 }
 
-fn usable(value: &Value) -> Option<Found<'_>> {
+fn usable(value: &Value) -> Option<RowSource<'_>> {
     match value {
-        Value::Array(list) if list.first().is_none_or(Value::is_object) => Some(Found::Rows(value)),
-        Value::Object(map) if is_columns(map) => Some(Found::Columns(map)),
+        Value::Array(list) if list.first().is_none_or(Value::is_object) => Some(RowSource::Rows(value)),
+        Value::Object(map) if is_columns(map) => Some(RowSource::Columns(map)),
         _ => None,
     }
 }

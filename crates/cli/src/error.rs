@@ -17,7 +17,7 @@ use cellblock_interpreter::error::Blame;
 use crate::config::ConfigError;
 use crate::exit_code::ExitCode;
 use crate::sanitize;
-use crate::session_error::{SessionError, Told};
+use crate::session_error::{SessionError, WireError};
 use crate::style::{BAD, NOTE, styled};
 
 /// Hint for a disk without room for images and layers.
@@ -107,7 +107,7 @@ pub(crate) enum Error {
     Session(#[from] SessionError),
     /// Error that a session's host reported.
     #[error("{}", .0.messages.first().map_or("the session's host failed", String::as_str))]
-    Told(Told),
+    Told(WireError),
 }
 
 impl Error {

@@ -77,13 +77,13 @@ impl From<ExitCode> for std::process::ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use cellblock_interpreter::execution::{Exceeded, Resource};
+    use cellblock_interpreter::execution::{LimitExcess, Resource};
 
     use super::*;
 
     #[test]
     fn every_outcome_has_the_code_of_the_table() {
-        let exceeded = Exceeded {
+        let exceeded = LimitExcess {
             which: Resource::Memory,
             limit: 1,
             actual: 2,

@@ -154,13 +154,13 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use cellblock_artifact::{About, Kind};
+    use cellblock_artifact::{ArtifactDescription, Kind};
 
     use super::*;
 
     async fn stored(folder: &Path, content: &[u8]) -> (Store, ArtifactId) {
         let store = Store::local(folder.join("store")).unwrap();
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::File,
             media_type: "text/plain".into(),
             origin: None,

@@ -16,11 +16,11 @@ const TICK: Duration = Duration::from_millis(120);
 /// Display of progress. Clones share the display.
 #[derive(Clone, Debug)]
 pub(crate) struct Display {
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<ProgressDisplay>>,
 }
 
 #[derive(Debug)]
-enum Shown {
+enum ProgressDisplay {
     Terminal {
         bar: ProgressBar,
         measured: bool,
@@ -37,9 +37,9 @@ impl Display {
         let shown = if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.set_style(spinner());
-            Shown::Terminal { bar, measured: false }
+            ProgressDisplay::Terminal { bar, measured: false }
         } else {
-            Shown::Plain { last: String::new() }
+            ProgressDisplay::Plain { last: String::new() }
         };
         Self {
             shown: Arc::new(Mutex::new(shown)),
@@ -54,7 +54,7 @@ impl Display {
 
     /// Says that something takes a moment; on a terminal only, as it leaves no trace.
     pub(crate) fn wait_for(&self, what: &str) {
-        if let Shown::Terminal { bar, .. } = &*self.lock() {
+        if let ProgressDisplay::Terminal { bar, .. } = &*self.lock() {
             bar.set_message(what.to_owned());
             bar.enable_steady_tick(TICK);
         }
@@ -63,30 +63,30 @@ impl Display {
     /// Says that something takes a while, with a line where there is no terminal.
     pub(crate) fn announce(&self, what: &str) {
         self.wait_for(what);
-        if let Shown::Plain { last } = &mut *self.lock() {
+        if let ProgressDisplay::Plain { last } = &mut *self.lock() {
             plain(last, what);
         }
     }
 
     /// Takes the bar or spinner away.
     pub(crate) fn clear(&self) {
-        if let Shown::Terminal { bar, .. } = &*self.lock() {
+        if let ProgressDisplay::Terminal { bar, .. } = &*self.lock() {
             bar.finish_and_clear();
         }
     }
 
     fn show(&self, progress: &Progress) {
         match (&mut *self.lock(), progress) {
-            (Shown::Terminal { bar, measured }, progress) => on_terminal(bar, measured, progress),
-            (Shown::Plain { .. }, Progress::Bytes { .. }) => {}
-            (Shown::Plain { last }, Progress::Stage { name: line } | Progress::Line(line)) => {
+            (ProgressDisplay::Terminal { bar, measured }, progress) => on_terminal(bar, measured, progress),
+            (ProgressDisplay::Plain { .. }, Progress::Bytes { .. }) => {}
+            (ProgressDisplay::Plain { last }, Progress::Stage { name: line } | Progress::Line(line)) => {
                 plain(last, line);
             }
-            (Shown::Plain { last }, Progress::Waiting { what }) => plain(last, &waiting(what)),
+            (ProgressDisplay::Plain { last }, Progress::Waiting { what }) => plain(last, &waiting(what)),
         }
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Shown> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, ProgressDisplay> {
         self.shown.lock()
     }
 }

@@ -137,7 +137,7 @@ fn last_words(log: &str) -> String {
 
 /// An error of the host as it crosses the socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct WireError {
     /// The message and its causes, outermost first.
     pub(crate) messages: Vec<String>,
     /// Suggested fix.
@@ -146,7 +146,7 @@ pub(crate) struct Told {
     pub(crate) code: ExitCode,
 }
 
-impl Told {
+impl WireError {
     /// Describes an error for the command that receives it from a host.
     pub(crate) fn new(error: &Error) -> Self {
         Self {

@@ -21,16 +21,16 @@ const LIMIT: Duration = Duration::from_mins(20);
 /// `expected.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Expected {
+struct ExpectedResults {
     /// The fewest tests that pass, by suite.
     passed: BTreeMap<String, usize>,
-    failing: Vec<Failing>,
+    failing: Vec<FailureGroup>,
 }
 
 /// Tests that fail for one reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failing {
+struct FailureGroup {
     reason: String,
     /// They fail outside a sandbox as well, with some versions of the packages.
     #[serde(default)]
@@ -46,7 +46,7 @@ enum Suite {
         target: String,
         run: usize,
         passed: usize,
-        ended: Vec<(String, How, String)>,
+        ended: Vec<(String, FailureKind, String)>,
     },
     Crashed {
         target: String,
@@ -65,7 +65,7 @@ impl Suite {
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum How {
+enum FailureKind {
     Failed,
     Skipped,
 }
@@ -150,7 +150,7 @@ fn results(cell: &Value) -> Option<&str> {
 /// Compares what happened with what is expected of the suites that `concerned` chooses.
 fn compare(suites: &[Suite], concerned: impl Fn(&str) -> bool) -> Result<()> {
     let text = fs::read_to_string(folder().join("expected.toml"))?;
-    let expected: Expected = toml::from_str(&text)?;
+    let expected: ExpectedResults = toml::from_str(&text)?;
     let mut complaints = Vec::new();
     let mut missing: BTreeSet<_> = expected.passed.keys().filter(|name| concerned(name)).collect();
     let mut failed = BTreeMap::new();
@@ -180,7 +180,7 @@ fn compare(suites: &[Suite], concerned: impl Fn(&str) -> bool) -> Result<()> {
                 failed.extend(
                     ended
                         .iter()
-                        .filter(|it| it.1 == How::Failed)
+                        .filter(|it| it.1 == FailureKind::Failed)
                         .map(|it| (it.0.as_str(), it.2.as_str())),
                 );
             }

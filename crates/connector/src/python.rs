@@ -11,7 +11,7 @@ use cellblock_interpreter::image::{Home, ImageError, Sink, host_packages};
 use futures_util::FutureExt as _;
 use serde_json::{Map, json};
 
-use crate::command::{CommandConnector, CommandService, CommandServiceOptions, INHERITED, Prepare};
+use crate::command::{CommandConnector, CommandService, CommandServiceOptions, INHERITED, PrepareProgram};
 use crate::given::GivenValues;
 use crate::mistake::OptionMistake;
 use crate::options::ConnectorOptions;
@@ -74,7 +74,7 @@ impl CommandConnector {
             folder: Some(folder.to_owned()),
         };
         let label = name.to_owned();
-        let prepare: Prepare = Arc::new(move || {
+        let prepare: PrepareProgram = Arc::new(move || {
             let (launch, label, home) = (launch.clone(), label.clone(), home.clone());
             let (python, packages) = (python.clone(), packages.clone());
             async move {

@@ -2,7 +2,7 @@
 
 /// A parameter that no template inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct RequestParameter {
     pub(crate) parameter: String,
     /// Its name in the request.
     pub(crate) name: String,

@@ -13,15 +13,15 @@ use cellblock_settings::Size;
 /// Writes a table.
 pub(crate) struct TableWriter {
     schema: Arc<Schema>,
-    writer: StreamWriter<Counted>,
+    writer: StreamWriter<CountingWriter>,
     max_result: u64,
     /// Hint for getting less, for the error.
     repair: &'static str,
 }
 
-struct Counted(BufWriter<File>, u64);
+struct CountingWriter(BufWriter<File>, u64);
 
-impl Write for Counted {
+impl Write for CountingWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.0.write(bytes)?;
         self.1 += written as u64;
@@ -43,7 +43,7 @@ impl TableWriter {
     pub(crate) fn new(schema: Schema, max_result: u64, repair: &'static str) -> Result<Self, ConnectorError> {
         let schema = Arc::new(schema);
         let file = tempfile::tempfile().map_err(|error| unwritten(&error.into()))?;
-        let file = Counted(BufWriter::new(file), 0);
+        let file = CountingWriter(BufWriter::new(file), 0);
         let writer = StreamWriter::try_new(file, &schema).map_err(|error| unwritten(&error))?;
         Ok(Self {
             schema,
@@ -79,7 +79,7 @@ impl TableWriter {
     }
 
     pub(crate) fn finish(self) -> Result<FetchAnswer, ConnectorError> {
-        let Counted(file, length) = self.writer.into_inner().map_err(|error| unwritten(&error))?;
+        let CountingWriter(file, length) = self.writer.into_inner().map_err(|error| unwritten(&error))?;
         let file = file
             .into_inner()
             .map_err(|error| unwritten(&error.into_error().into()))?;

@@ -24,14 +24,14 @@ const REFILL: Duration = Duration::from_millis(500);
 const REST: &str = "REST";
 
 /// A way to run `1+1` where it was run before.
-enum Way {
+enum CallRoute {
     /// A request, and what its answer contains.
     Http(Box<RequestBuilder>, &'static str),
     /// The channels of a kernel.
     Jupyter(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),
 }
 
-impl Way {
+impl CallRoute {
     fn http(request: RequestBuilder, expected: &'static str) -> Self {
         Self::Http(Box::new(request), expected)
     }
@@ -72,12 +72,12 @@ impl Way {
 }
 
 /// A server and its client.
-struct Served {
+struct LatencyServer {
     http: Client,
     url: String,
 }
 
-impl Served {
+impl LatencyServer {
     fn post(&self, path: &str, body: &Value) -> RequestBuilder {
         self.http.post(format!("{}{path}", self.url)).json(body)
     }
@@ -131,7 +131,7 @@ impl Served {
         Ok(call("run_python", json!({"code": "1+1", "session": own})))
     }
 
-    async fn ways(&self) -> Result<Vec<(&'static str, Way)>> {
+    async fn ways(&self) -> Result<Vec<(&'static str, CallRoute)>> {
         let cell = json!({"code": "1+1"});
         let session = self.made("/v1/sessions", &json!({}), "id").await?;
         let rest = self.post(&format!("/v1/sessions/{session}/cells"), &cell);
@@ -150,18 +150,18 @@ impl Served {
         let sandbox = self.made("/opensandbox/sandboxes", &image, "id").await?;
         let code = json!({"code": "1+1", "context": {"language": "python"}});
         Ok(vec![
-            (REST, Way::http(rest, "\"value\":2,")),
-            ("MCP", Way::http(self.mcp().await?, "\"text\":\"2\"")),
-            ("E2B", Way::http(self.e2b().await?, "\"text\":\"2\"")),
-            ("Open Terminal", Way::http(chat, "\"output\":\"2\"")),
-            ("Jupyter", Way::Jupyter(Box::new(channels))),
+            (REST, CallRoute::http(rest, "\"value\":2,")),
+            ("MCP", CallRoute::http(self.mcp().await?, "\"text\":\"2\"")),
+            ("E2B", CallRoute::http(self.e2b().await?, "\"text\":\"2\"")),
+            ("Open Terminal", CallRoute::http(chat, "\"output\":\"2\"")),
+            ("Jupyter", CallRoute::Jupyter(Box::new(channels))),
             (
                 "LibreChat",
-                Way::http(self.post("/librechat/exec", &printed), "\"stdout\":\"2\\n\""),
+                CallRoute::http(self.post("/librechat/exec", &printed), "\"stdout\":\"2\\n\""),
             ),
             (
                 "OpenSandbox",
-                Way::http(
+                CallRoute::http(
                     self.post(&format!("/opensandbox/execd/{sandbox}/code"), &code),
                     "\"2\"",
                 ),
@@ -191,7 +191,7 @@ async fn main() -> Result<()> {
         .map_or(Ok(500), |it| it.parse())
         .context("read the number of rounds")?;
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let served = Served {
+    let served = LatencyServer {
         http: Client::builder().no_proxy().build()?,
         url: url.trim_end_matches('/').to_owned(),
     };
@@ -224,7 +224,9 @@ async fn main() -> Result<()> {
     for _ in 0..CREATED {
         tokio::time::sleep(REFILL).await;
         let began = Instant::now();
-        Way::http(served.e2b().await?, "\"text\":\"2\"").run().await?;
+        CallRoute::http(served.e2b().await?, "\"text\":\"2\"")
+            .run()
+            .await?;
         first.push(began.elapsed());
     }
     let (median, late) = (percentile(&mut first, 50), percentile(&mut first, 90));

@@ -6,14 +6,14 @@ use axum::http::Uri;
 use axum::response::Response;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::egress::inbound::{ForwardError, ForwardScope, ProgramPort, forward, program_uri};
-use cellblock_interpreter::hosting::Held;
+use cellblock_interpreter::hosting::ResidentGuard;
 
 use crate::host::DialectHost;
 use crate::session::DialectSession;
 
 /// A request did not reach a program, or got no answer.
 #[derive(Debug)]
-pub(crate) enum Unforwarded {
+pub(crate) enum ForwardFailure {
     /// The path is not one.
     Path(String),
     /// The port cannot be reached.
@@ -25,20 +25,20 @@ pub(crate) enum Unforwarded {
 /// Forwards a request for a path below a prefix to a program, and returns its answer.
 pub(crate) async fn to_program<T: Send + Sync + 'static>(
     host: &DialectHost,
-    held: Held<DialectSession<T>>,
+    held: ResidentGuard<DialectSession<T>>,
     program: &ProgramPort,
     prefix: &str,
     mut request: Request,
-) -> Result<Response, Unforwarded> {
-    *request.uri_mut() = program_uri(request.uri(), prefix).map_err(Unforwarded::Path)?;
+) -> Result<Response, ForwardFailure> {
+    *request.uri_mut() = program_uri(request.uri(), prefix).map_err(ForwardFailure::Path)?;
     let stream = held.session.ports().connect(program.port).await;
-    let stream = stream.map_err(Unforwarded::Closed)?;
+    let stream = stream.map_err(ForwardFailure::Closed)?;
     let scope = ForwardScope {
         tasks: host.tasks.clone(),
         ending: host.ending.clone(),
     };
     let answer = forward(program, stream, request, &scope, held).await;
-    Ok(answer.map_err(Unforwarded::Broken)?.map(Body::new))
+    Ok(answer.map_err(ForwardFailure::Broken)?.map(Body::new))
 }
 
 /// Returns the path of the dialect for clients: what comes before the path that its routes see.

@@ -8,7 +8,9 @@ use axum::http::HeaderMap;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::egress::{EgressPolicy, EgressRestriction};
 use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload, Upload, UploadError, UploadRoom};
-use cellblock_interpreter::hosting::{Denied, Held, HostingError, HostingLimits, Meter, Owner, Permit};
+use cellblock_interpreter::hosting::{
+    HostingError, HostingLimits, Meter, MeterDenial, Owner, Permit, ResidentGuard,
+};
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::{Error, Interpreter, mint};
@@ -99,7 +101,7 @@ pub enum DialectError {
     NoEntry(#[from] NoEntry),
     /// A quota is used up; status 429.
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] MeterDenial),
     /// There are too many sessions, or it has ended; status 429 or 404.
     #[error(transparent)]
     Hosting(#[from] HostingError),
@@ -160,7 +162,7 @@ impl DialectHost {
     }
 
     /// Asks to run a cell or a command; what is given is held while it runs.
-    pub async fn cell(&self, owner: &Owner) -> Result<Permit, Denied> {
+    pub async fn cell(&self, owner: &Owner) -> Result<Permit, MeterDenial> {
         self.meter.cell(owner).await
     }
 
@@ -185,7 +187,7 @@ impl DialectHost {
     }
 
     /// Returns the widest network that sessions of an owner may have.
-    pub(crate) async fn network(&self, owner: &Owner) -> Result<NetworkPolicy, Denied> {
+    pub(crate) async fn network(&self, owner: &Owner) -> Result<NetworkPolicy, MeterDenial> {
         self.meter.network(owner, self.max_network).await
     }
 
@@ -196,7 +198,7 @@ impl DialectHost {
         owner: &Owner,
         wish: SessionWish,
         kept: T,
-    ) -> Result<Held<DialectSession<T>>, DialectError> {
+    ) -> Result<ResidentGuard<DialectSession<T>>, DialectError> {
         let place = sessions.reserve(owner.name(), &wish.id)?;
         let permit = self.meter.session(owner).await?;
         let network = wish.network.min(self.network(owner).await?);

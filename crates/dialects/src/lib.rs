@@ -47,7 +47,7 @@ pub use session::{DialectSession, DialectSessions};
 
 /// A dialect's routes, and the path that they are below.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct DialectMount {
     /// The path, such as `/e2b`.
     pub path: &'static str,
     /// The routes, without that path.
@@ -69,7 +69,7 @@ pub struct DialectListener {
 #[derive(Debug)]
 pub struct DialectRoutes {
     /// Routes of every dialect.
-    pub served: Vec<Served>,
+    pub served: Vec<DialectMount>,
     /// Addresses of the dialects' own.
     pub listeners: Vec<DialectListener>,
 }
@@ -132,11 +132,13 @@ pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<DialectRo
             opensandbox::named,
         ),
     ];
-    let served = all.into_iter().map(|(path, setting, routes, named)| Served {
-        path,
-        named,
-        routes: routes.unwrap_or_else(|| off::routes(setting)),
-    });
+    let served = all
+        .into_iter()
+        .map(|(path, setting, routes, named)| DialectMount {
+            path,
+            named,
+            routes: routes.unwrap_or_else(|| off::routes(setting)),
+        });
     Ok(DialectRoutes {
         served: served.collect(),
         listeners,

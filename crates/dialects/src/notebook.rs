@@ -3,20 +3,25 @@
 use cellblock_interpreter::Output;
 use cellblock_interpreter::execution::{Execution, Outcome};
 
-use crate::shown::Raised;
+use crate::shown::NotebookException;
 
 /// Returns the reason that a cell did not complete.
-pub(crate) fn raised(execution: &Execution) -> Option<Raised> {
+pub(crate) fn raised(execution: &Execution) -> Option<NotebookException> {
     let exception = execution.outputs.iter().rev().find_map(|output| match output {
-        Output::Exception(raised) => Some(Raised::from(raised)),
+        Output::Exception(raised) => Some(NotebookException::from(raised)),
         _ => None,
     });
     let note = || execution.note.clone().unwrap_or_default();
     match &execution.outcome {
         Outcome::Completed => None,
-        Outcome::Raised => Some(exception.unwrap_or_else(|| Raised::new("Error", note()))),
-        Outcome::Interrupted => Some(exception.unwrap_or_else(|| Raised::new("KeyboardInterrupt", note()))),
-        Outcome::KernelLost { reason } => Some(Raised::new("KernelLost", format!("{reason}. {}", note()))),
+        Outcome::Raised => Some(exception.unwrap_or_else(|| NotebookException::new("Error", note()))),
+        Outcome::Interrupted => {
+            Some(exception.unwrap_or_else(|| NotebookException::new("KeyboardInterrupt", note())))
+        }
+        Outcome::KernelLost { reason } => Some(NotebookException::new(
+            "KernelLost",
+            format!("{reason}. {}", note()),
+        )),
         Outcome::LimitExceeded(exceeded) => {
             let message = format!(
                 "{} is limited to {}. {}",
@@ -24,11 +29,11 @@ pub(crate) fn raised(execution: &Execution) -> Option<Raised> {
                 exceeded.limit,
                 note()
             );
-            Some(Raised::new("LimitExceeded", message))
+            Some(NotebookException::new("LimitExceeded", message))
         }
         Outcome::Rejected { rejections } => {
             let reasons: Vec<_> = rejections.iter().map(|it| it.message.as_str()).collect();
-            Some(Raised::new("Rejected", reasons.join("; ")))
+            Some(NotebookException::new("Rejected", reasons.join("; ")))
         }
     }
 }

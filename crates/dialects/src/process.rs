@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads what a process writes. What is not read stays in the sandbox.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ProcessReader {
     session: Session,
     /// Id of the process.
     pub(crate) id: String,
@@ -27,7 +27,7 @@ pub(crate) struct Reading {
     eof: bool,
 }
 
-impl Reading {
+impl ProcessReader {
     /// Reads output from an offset on.
     pub(crate) fn new(session: &Session, id: &str, offset: u64) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::hosting::{Hosted, HostingLimits, Permit, Registry};
+use cellblock_interpreter::hosting::{HostingLimits, Permit, Registry, ResidentSession};
 use cellblock_interpreter::{Error, Session};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ pub struct DialectSession<T> {
     pub(crate) _permit: Permit,
 }
 
-impl<T: Send + Sync + 'static> Hosted for DialectSession<T> {
+impl<T: Send + Sync + 'static> ResidentSession for DialectSession<T> {
     fn idle_timeout(&self) -> Duration {
         self.idle
     }

@@ -22,18 +22,18 @@ pub(crate) enum ShownOutput {
     /// A value in its representations.
     Value(Map<String, Value>),
     /// An exception.
-    Error(Raised),
+    Error(NotebookException),
 }
 
 /// An exception as notebooks have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Raised {
+pub(crate) struct NotebookException {
     pub(crate) name: String,
     pub(crate) message: String,
     pub(crate) traceback: Vec<String>,
 }
 
-impl Raised {
+impl NotebookException {
     pub(crate) fn new(name: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -49,7 +49,7 @@ impl Raised {
     }
 }
 
-impl From<&Exception> for Raised {
+impl From<&Exception> for NotebookException {
     fn from(raised: &Exception) -> Self {
         Self {
             name: raised.exception.clone(),

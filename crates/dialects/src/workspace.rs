@@ -30,7 +30,7 @@ enum Answer {
 
 /// Result of an operation: its answer, and bytes if it is a picture.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct OperationResult {
     pub(crate) answer: Value,
     pub(crate) content: Vec<u8>,
 }
@@ -51,7 +51,7 @@ pub(crate) async fn perform(
     directory: &str,
     operation: &str,
     arguments: &impl Serialize,
-) -> Result<Done, DialectFault> {
+) -> Result<OperationResult, DialectFault> {
     let asked = json!({"op": operation, "cwd": directory, "arguments": arguments});
     let program = AsideProgram {
         command: ["python3", "-I", "-S", "-c", PROGRAM].map(str::to_owned).to_vec(),
@@ -63,7 +63,7 @@ pub(crate) async fn perform(
     let end = written.iter().position(|byte| *byte == b'\n');
     let (line, content) = written.split_at(end.unwrap_or(written.len()));
     match serde_json::from_slice(line) {
-        Ok(Answer::Ok(answer)) => Ok(Done {
+        Ok(Answer::Ok(answer)) => Ok(OperationResult {
             answer,
             content: content.get(1..).unwrap_or_default().to_vec(),
         }),

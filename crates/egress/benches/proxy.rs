@@ -33,7 +33,7 @@ static PIECE: [u8; 64 << 10] = [7; 64 << 10];
 const PIECES: usize = 16 << 10;
 
 /// A thread that serves connections.
-struct Served {
+struct ConnectionServer {
     address: SocketAddr,
     /// Nanoseconds of processor time that the thread has used, renewed every millisecond.
     spent: Arc<AtomicU64>,
@@ -58,7 +58,7 @@ fn main() {
     throughput("tunnel", &proxy, tunnel.as_bytes(), &inner);
 }
 
-fn start<F, R>(serve: F) -> Served
+fn start<F, R>(serve: F) -> ConnectionServer
 where
     F: Fn(tokio::net::TcpStream) -> R + Send + 'static,
     R: Future<Output = ()> + Send + 'static,
@@ -89,7 +89,7 @@ where
             }
         });
     });
-    Served {
+    ConnectionServer {
         address: started.recv().unwrap(),
         spent,
     }
@@ -156,7 +156,7 @@ fn latency(name: &str, server: SocketAddr, proxy: SocketAddr, keep: bool) {
 }
 
 /// Downloads 1 GiB.
-fn throughput(name: &str, through: &Served, tunnel: &[u8], request: &str) {
+fn throughput(name: &str, through: &ConnectionServer, tunnel: &[u8], request: &str) {
     let mut stream = open(through.address);
     if !tunnel.is_empty() {
         stream.write_all(tunnel).unwrap();

@@ -25,7 +25,7 @@ const BUFFER: usize = 64 << 10;
 
 /// The rest of a client connection.
 #[derive(Debug)]
-pub(crate) enum After {
+pub(crate) enum ConnectionRest {
     /// Bytes are copied to a server and back.
     Tunnel {
         client: OnUpgrade,
@@ -43,7 +43,7 @@ pub(crate) enum After {
     },
 }
 
-impl After {
+impl ConnectionRest {
     /// Serves the rest of a connection to the proxy.
     pub(crate) async fn serve(self, shared: &Arc<ProxyState>) {
         match self {

@@ -106,14 +106,14 @@ pub(crate) fn refusing() -> Arc<ServerConfig> {
     Arc::new(
         builder()
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Nothing)),
+            .with_cert_resolver(Arc::new(EmptyResolver)),
     )
 }
 
 #[derive(Debug)]
-struct Nothing;
+struct EmptyResolver;
 
-impl ResolvesServerCert for Nothing {
+impl ResolvesServerCert for EmptyResolver {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         None
     }

@@ -8,7 +8,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::after::After;
+use crate::after::ConnectionRest;
 use crate::exchange::Exchange;
 use crate::front::Front;
 use crate::proxy::ProxyState;
@@ -18,7 +18,7 @@ use crate::strict::{MAX_HEAD, StrictHeads};
 pub(crate) const MAX_HEADERS: usize = 128;
 
 /// Serves the requests of a connection, and returns what follows them.
-pub(crate) async fn serve<S>(shared: &Arc<ProxyState>, front: Front, stream: S) -> Option<After>
+pub(crate) async fn serve<S>(shared: &Arc<ProxyState>, front: Front, stream: S) -> Option<ConnectionRest>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

@@ -11,11 +11,11 @@ use hyper::body::Incoming;
 use hyper::upgrade;
 use parking_lot::Mutex;
 
-use crate::after::After;
+use crate::after::ConnectionRest;
 use crate::dial::{classify, dial};
 use crate::entry::RequestEntry;
 use crate::front::Front;
-use crate::head::Framing;
+use crate::head::BodyFraming;
 use crate::headers::{prepare, remove_hop_by_hop, set_websocket, wants_websocket};
 use crate::proxy::ProxyState;
 use crate::refusal::{EgressRefusal, MARK};
@@ -35,7 +35,7 @@ pub(crate) struct Exchange {
     verdicts: Verdicts,
     /// The connection of the last request.
     kept: Mutex<Option<Upstream>>,
-    after: Mutex<Option<After>>,
+    after: Mutex<Option<ConnectionRest>>,
 }
 
 impl Exchange {
@@ -50,14 +50,14 @@ impl Exchange {
     }
 
     /// Returns what follows the last response.
-    pub(crate) fn after(&self) -> Option<After> {
+    pub(crate) fn after(&self) -> Option<ConnectionRest> {
         self.after.lock().take()
     }
 
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let verdict = self.verdicts.next();
         // Only a body whose end is known is followed by a head that is checked.
-        let close = !matches!(verdict, Ok(Framing::Length(_)));
+        let close = !matches!(verdict, Ok(BodyFraming::Length(_)));
         let mut entry = RequestEntry::new(&self.shared, request.method().as_str());
         let target = match verdict
             .map_err(EgressRefusal::malformed)
@@ -73,7 +73,7 @@ impl Exchange {
         let answered = if request.method() == Method::CONNECT {
             self.connect(entry, target, request).await
         } else {
-            self.forward(entry, target, verdict.unwrap_or(Framing::Open), request)
+            self.forward(entry, target, verdict.unwrap_or(BodyFraming::Open), request)
                 .await
         };
         match answered {
@@ -107,11 +107,11 @@ impl Exchange {
         let after = match connected.await {
             Ok(None) => {
                 entry.discard();
-                After::Intercept { client, target }
+                ConnectionRest::Intercept { client, target }
             }
             Ok(Some((upstream, _))) => {
                 entry.whole_flow(&upstream.flow());
-                After::Tunnel {
+                ConnectionRest::Tunnel {
                     client,
                     upstream,
                     entry,
@@ -130,7 +130,7 @@ impl Exchange {
         &self,
         mut entry: RequestEntry,
         target: EgressTarget,
-        framing: Framing,
+        framing: BodyFraming,
         mut request: Request<Incoming>,
     ) -> Result<Response<AnswerBody>, EgressRefusal> {
         let client = upgrade::on(&mut request);
@@ -153,7 +153,7 @@ impl Exchange {
             }
             set_websocket(response.headers_mut());
             let server = upgrade::on(&mut response);
-            self.set_after(After::Socket {
+            self.set_after(ConnectionRest::Socket {
                 client,
                 server,
                 upstream,
@@ -177,7 +177,7 @@ impl Exchange {
     fn prepare(
         &self,
         target: &EgressTarget,
-        framing: Framing,
+        framing: BodyFraming,
         request: Request<Incoming>,
     ) -> Result<(Request<Incoming>, bool), EgressRefusal> {
         let (mut parts, body) = request.into_parts();
@@ -228,7 +228,7 @@ impl Exchange {
         Ok((response, upstream))
     }
 
-    fn set_after(&self, after: After) {
+    fn set_after(&self, after: ConnectionRest) {
         *self.after.lock() = Some(after);
     }
 }

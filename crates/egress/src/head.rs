@@ -5,7 +5,7 @@ use std::str;
 
 /// Length of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum BodyFraming {
     /// Exactly so many bytes follow.
     Length(u64),
     /// The body is in chunks.
@@ -29,7 +29,7 @@ pub(crate) fn end(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Checks a whole head, including the empty line at its end.
-pub(crate) fn check(head: &[u8]) -> Result<Framing, &'static str> {
+pub(crate) fn check(head: &[u8]) -> Result<BodyFraming, &'static str> {
     let head = head
         .strip_suffix(b"\r\n\r\n")
         .ok_or("a line does not end in CR LF")?;
@@ -73,9 +73,9 @@ pub(crate) fn check(head: &[u8]) -> Result<Framing, &'static str> {
     match (length, chunked) {
         (Some(_), true) => Err("it has both `Content-Length` and `Transfer-Encoding`"),
         (Some(1..), false) | (None, true) if opens => Err("a request to open a tunnel has a body"),
-        _ if opens => Ok(Framing::Open),
-        (None, true) => Ok(Framing::Chunked),
-        (length, false) => Ok(Framing::Length(length.unwrap_or_default())),
+        _ if opens => Ok(BodyFraming::Open),
+        (None, true) => Ok(BodyFraming::Chunked),
+        (length, false) => Ok(BodyFraming::Length(length.unwrap_or_default())),
     }
 }
 
@@ -124,18 +124,21 @@ fn is_token(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn headers(text: &str) -> Result<Framing, &'static str> {
+    fn headers(text: &str) -> Result<BodyFraming, &'static str> {
         check(format!("POST http://a.example/ HTTP/1.1\r\n{text}\r\n").as_bytes())
     }
 
     #[test]
     fn a_head_says_how_long_its_body_is() {
-        assert_eq!(headers("Host: a\r\n"), Ok(Framing::Length(0)));
-        assert_eq!(headers(""), Ok(Framing::Length(0)));
-        assert_eq!(headers("content-length:7 \r\n"), Ok(Framing::Length(7)));
-        assert_eq!(headers("Transfer-Encoding: Chunked\r\n"), Ok(Framing::Chunked));
-        assert_eq!(headers("Upgrade: websocket\r\n"), Ok(Framing::Open));
-        assert_eq!(check(b"CONNECT a:443 HTTP/1.1\r\n\r\n"), Ok(Framing::Open));
+        assert_eq!(headers("Host: a\r\n"), Ok(BodyFraming::Length(0)));
+        assert_eq!(headers(""), Ok(BodyFraming::Length(0)));
+        assert_eq!(headers("content-length:7 \r\n"), Ok(BodyFraming::Length(7)));
+        assert_eq!(
+            headers("Transfer-Encoding: Chunked\r\n"),
+            Ok(BodyFraming::Chunked)
+        );
+        assert_eq!(headers("Upgrade: websocket\r\n"), Ok(BodyFraming::Open));
+        assert_eq!(check(b"CONNECT a:443 HTTP/1.1\r\n\r\n"), Ok(BodyFraming::Open));
     }
 
     #[test]

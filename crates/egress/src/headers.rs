@@ -5,7 +5,7 @@ use http::header::{
 };
 use http::{HeaderValue, Method};
 
-use crate::head::Framing;
+use crate::head::BodyFraming;
 use crate::refusal::EgressRefusal;
 use crate::target::EgressTarget;
 
@@ -87,14 +87,19 @@ pub(crate) fn set_websocket(headers: &mut HeaderMap) {
 }
 
 /// Prepares the headers of a request for the server.
-pub(crate) fn prepare(headers: &mut HeaderMap, target: &EgressTarget, default_port: u16, framing: Framing) {
+pub(crate) fn prepare(
+    headers: &mut HeaderMap,
+    target: &EgressTarget,
+    default_port: u16,
+    framing: BodyFraming,
+) {
     remove_hop_by_hop(headers);
     // The proxy itself asks for the body.
     headers.remove(EXPECT);
     if let Ok(host) = HeaderValue::from_str(&target.host_header(default_port)) {
         headers.insert(HOST, host);
     }
-    if framing == Framing::Chunked {
+    if framing == BodyFraming::Chunked {
         headers.remove(CONTENT_LENGTH);
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }

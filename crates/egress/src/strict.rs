@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-use crate::head::{self, Framing};
+use crate::head::{self, BodyFraming};
 
 /// Maximum size of a head in bytes.
 pub(crate) const MAX_HEAD: usize = 32 << 10;
@@ -22,7 +22,7 @@ const PIECE: u64 = 64 << 10;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts(Arc<Mutex<VecDeque<Verdict>>>);
 
-pub(crate) type Verdict = Result<Framing, &'static str>;
+pub(crate) type Verdict = Result<BodyFraming, &'static str>;
 
 impl Verdicts {
     fn push(&self, verdict: Verdict) {
@@ -53,7 +53,7 @@ enum Part {
     /// A head, of which so many bytes were searched for its end.
     Head(usize),
     /// So many bytes of a checked head, and what follows it.
-    Checked(usize, Framing),
+    Checked(usize, BodyFraming),
     /// So many bytes of a body.
     Body(u64),
     /// The rest of the stream.
@@ -86,7 +86,7 @@ impl<S> StrictHeads<S> {
             Some(end) if end <= MAX_HEAD => {
                 let verdict = head::check(&self.buffer[..end]);
                 self.verdicts.push(verdict);
-                Part::Checked(end, verdict.unwrap_or(Framing::Open))
+                Part::Checked(end, verdict.unwrap_or(BodyFraming::Open))
             }
             // The parser answers a head that is too large with 431.
             None if self.buffer.len() <= MAX_HEAD => Part::Head(self.buffer.len()),
@@ -123,9 +123,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictHeads<S> {
                     let left = left - this.hand_out(buffer, left);
                     this.part = match framing {
                         _ if left > 0 => Part::Checked(left, framing),
-                        Framing::Length(0) => Part::Head(0),
-                        Framing::Length(length) => Part::Body(length),
-                        Framing::Chunked | Framing::Open => Part::Rest,
+                        BodyFraming::Length(0) => Part::Head(0),
+                        BodyFraming::Length(length) => Part::Body(length),
+                        BodyFraming::Chunked | BodyFraming::Open => Part::Rest,
                     };
                     return Poll::Ready(Ok(()));
                 }

@@ -36,7 +36,7 @@ pub(crate) struct Upstream {
 }
 
 /// A request that was not answered, and the request itself if it was not sent.
-pub(crate) struct Unanswered {
+pub(crate) struct UnansweredRequest {
     pub(crate) refusal: EgressRefusal,
     pub(crate) request: Option<Request<Incoming>>,
 }
@@ -78,10 +78,10 @@ impl Upstream {
         &mut self,
         shared: &ProxyState,
         request: Request<Incoming>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<Incoming>, UnansweredRequest> {
         match self.sender.try_send_request(request).await {
             Ok(response) => Ok(response),
-            Err(mut error) => Err(Unanswered {
+            Err(mut error) => Err(UnansweredRequest {
                 request: error.take_message(),
                 refusal: classify(shared, &self.target, error.error())
                     .unwrap_or_else(|| EgressRefusal::upstream(&self.target, &error.error().to_string())),
@@ -90,9 +90,9 @@ impl Upstream {
     }
 }
 
-type Started = (SendRequest<Incoming>, AbortOnDropHandle<()>);
+type UpstreamConnection = (SendRequest<Incoming>, AbortOnDropHandle<()>);
 
-async fn start<S>(stream: S) -> Result<Started, hyper::Error>
+async fn start<S>(stream: S) -> Result<UpstreamConnection, hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

@@ -6,7 +6,7 @@ use axum::routing::get;
 
 use crate::decisions::{Decision, MOST};
 use crate::json::Json;
-use crate::listing::{self, Listed, Queried};
+use crate::listing::{self, ListAnswer, QueryParameters};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -34,10 +34,10 @@ pub(crate) fn routes() -> Router<Gateway> {
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
-    query: Queried,
-) -> Result<Json<Listed<Decision>>, Problem> {
+    query: QueryParameters,
+) -> Result<Json<ListAnswer<Decision>>, Problem> {
     let limit = listing::page(&query, MOST, USUAL)?.limit;
     let session = query.get("session").map(String::as_str);
     let decisions = gateway.quotas.decisions().of(&caller.owner, session, limit);
-    Ok(Json(Listed::new(decisions)))
+    Ok(Json(ListAnswer::new(decisions)))
 }

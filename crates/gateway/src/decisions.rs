@@ -28,7 +28,7 @@ const MAX_METHOD: usize = 32;
 /// Subject of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Decided {
+pub(crate) enum DecisionSubject {
     /// A request to a host, with the network `egress`.
     Egress {
         /// Method; `CONNECT` for a tunnel that is not decrypted.
@@ -66,7 +66,7 @@ pub(crate) struct Decision {
     bytes_up: u64,
     bytes_down: u64,
     #[serde(flatten)]
-    decided: Decided,
+    decided: DecisionSubject,
 }
 
 /// The last decisions of each owner. Clones share them.
@@ -82,7 +82,7 @@ struct OwnerEgress {
 
 impl Decisions {
     /// Notes a decision.
-    pub(crate) fn note(&self, owner: &str, session: Option<&str>, decided: Decided) {
+    pub(crate) fn note(&self, owner: &str, session: Option<&str>, decided: DecisionSubject) {
         self.add(
             owner,
             Decision {
@@ -150,7 +150,7 @@ impl EgressLog for OwnerEgress {
             count: 1,
             bytes_up: record.bytes_up,
             bytes_down: record.bytes_down,
-            decided: Decided::Egress {
+            decided: DecisionSubject::Egress {
                 method: record.method.chars().take(MAX_METHOD).collect(),
                 host: record.host.clone(),
                 port: record.port,
@@ -166,16 +166,16 @@ impl EgressLog for OwnerEgress {
 mod tests {
     use super::*;
 
-    fn used_up(limit: u64) -> Decided {
+    fn used_up(limit: u64) -> DecisionSubject {
         let quota = Quota::Sandboxes;
-        Decided::Quota { quota, limit }
+        DecisionSubject::Quota { quota, limit }
     }
 
     fn limits(decisions: &Decisions, owner: &str, session: Option<&str>) -> Vec<(u64, u64)> {
         let all = decisions.of(owner, session, MOST);
         let limit = |it: Decision| match it.decided {
-            Decided::Quota { limit, .. } => (limit, it.count),
-            Decided::Egress { .. } => unreachable!(),
+            DecisionSubject::Quota { limit, .. } => (limit, it.count),
+            DecisionSubject::Egress { .. } => unreachable!(),
         };
         all.into_iter().map(limit).collect()
     }

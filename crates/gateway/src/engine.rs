@@ -16,12 +16,12 @@ pub enum Engine {
     /// Sandboxes: everything works.
     Interpreter(Arc<Interpreter>),
     /// A server that runs code and keeps nothing: no containers, no sessions, no `/execute` of our own.
-    Execute(Elsewhere),
+    Execute(RemoteEngine),
 }
 
 /// A server that runs code and keeps nothing, and what is kept on this side.
 #[derive(Clone, Debug)]
-pub struct Elsewhere {
+pub struct RemoteEngine {
     /// Server that runs the code.
     pub server: ExecuteServer,
     /// Timeout of code.
@@ -83,8 +83,8 @@ impl From<Arc<Interpreter>> for Engine {
     }
 }
 
-impl From<Elsewhere> for Engine {
-    fn from(elsewhere: Elsewhere) -> Self {
+impl From<RemoteEngine> for Engine {
+    fn from(elsewhere: RemoteEngine) -> Self {
         Self::Execute(elsewhere)
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 use crate::keys::{ApiKey, ConnectorGrant, KeyTerms, KeysError};
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::quotas::{Allowance, Quota};
 use crate::sessions::body;
@@ -155,9 +155,11 @@ impl KeyRequest {
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     _: Administrator,
-) -> Result<Json<Listed<ListedKey>>, Problem> {
+) -> Result<Json<ListAnswer<ListedKey>>, Problem> {
     let keys = gateway.keys.list().await?;
-    Ok(Json(Listed::new(keys.into_iter().map(ListedKey::from).collect())))
+    Ok(Json(ListAnswer::new(
+        keys.into_iter().map(ListedKey::from).collect(),
+    )))
 }
 
 /// Makes a key and returns its secret, once. Only for an administrator's key, or for the first key of a server on loopback: that is an

@@ -60,7 +60,7 @@ pub mod volumes;
 mod welcome;
 
 pub(crate) use clock::now;
-pub use engine::{Elsewhere, Engine};
+pub use engine::{Engine, RemoteEngine};
 pub use metrics::start as start_metrics;
 pub use models::{Model, Models, Offer};
 pub use options::Options;

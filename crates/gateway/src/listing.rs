@@ -6,18 +6,18 @@ use cellblock_agent::wire::ApiError;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::records::{Page, Paged};
+use crate::records::{ListPage, Page};
 
 /// A whole list.
 #[derive(Debug, Serialize)]
-pub(crate) struct Listed<T> {
+pub(crate) struct ListAnswer<T> {
     /// `list`.
     object: &'static str,
     /// Entries of the list.
     data: Vec<T>,
 }
 
-impl<T> Listed<T> {
+impl<T> ListAnswer<T> {
     pub(crate) fn new(data: Vec<T>) -> Self {
         let object = "list";
         Self { object, data }
@@ -25,7 +25,7 @@ impl<T> Listed<T> {
 }
 
 /// Query of an address, after its `?`.
-pub(crate) type Queried = axum::extract::Query<HashMap<String, String>>;
+pub(crate) type QueryParameters = axum::extract::Query<HashMap<String, String>>;
 
 /// Reads which page is wanted, of at most `most` things and `usual` where that is not said.
 pub(crate) fn page(query: &HashMap<String, String>, most: usize, usual: usize) -> Result<Page, ApiError> {
@@ -54,7 +54,7 @@ pub(crate) fn page(query: &HashMap<String, String>, most: usize, usual: usize) -
 }
 
 /// A page of a list, as sent to clients.
-pub(crate) fn told<T>(paged: Option<Paged<T>>, object: impl Fn(&T) -> Value) -> Result<Value, ApiError> {
+pub(crate) fn told<T>(paged: Option<ListPage<T>>, object: impl Fn(&T) -> Value) -> Result<Value, ApiError> {
     let Some(paged) = paged else {
         let message = "`after` is the id of nothing in this list";
         return Err(ApiError::invalid("after", "invalid_value", message));

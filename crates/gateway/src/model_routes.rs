@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::anthropic::{self, IsAnthropic};
 use crate::json::Json;
-use crate::listing::Queried;
+use crate::listing::QueryParameters;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -22,7 +22,7 @@ async fn list(
     State(gateway): State<Gateway>,
     _caller: Caller,
     IsAnthropic(is_anthropic): IsAnthropic,
-    query: Queried,
+    query: QueryParameters,
 ) -> Result<Json<Value>, Problem> {
     let models = gateway.models.list().await;
     if is_anthropic {

@@ -8,7 +8,7 @@ use cellblock_interpreter::walls::{self, WallOptions};
 use serde::Serialize;
 
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::{Administrator, Gateway};
 
@@ -163,7 +163,7 @@ pub(crate) async fn read(
 pub(crate) async fn backends(
     State(gateway): State<Gateway>,
     _: Administrator,
-) -> Result<Json<Listed<BackendAnswer>>, Problem> {
+) -> Result<Json<ListAnswer<BackendAnswer>>, Problem> {
     let used = gateway
         .interpreter()
         .map_or("", |interpreter| interpreter.backend().name());
@@ -180,5 +180,5 @@ pub(crate) async fn backends(
             detail,
         });
     }
-    Ok(Json(Listed::new(all)))
+    Ok(Json(ListAnswer::new(all)))
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellblock_jail::cgroup::{self, GroupLimits, RoomCgroups, Trees};
-use cellblock_jail::error::{During, chain};
+use cellblock_jail::error::{SyscallResult, chain};
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::process::{
     Child, child_signals, clear_child_signals, default_signals, execute, reap_one, report, spawn,
@@ -70,11 +70,11 @@ pub struct MachineMount {
 
 /// A later packet from the host: a command to run beside the machine's program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Beside(pub Vec<String>);
+pub struct SideCommand(pub Vec<String>);
 
 /// The answer: the raw wait status of that command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BesideEnded(pub i32);
+pub struct SideCommandEnd(pub i32);
 
 /// Runs the owner on standard input; returns its exit code.
 pub fn run() -> i32 {
@@ -181,7 +181,7 @@ fn serve(host: &OwnedFd, machine: &MachineOrder, group: &RoomCgroups) -> Result<
             while let Some((pid, status)) = reap_one() {
                 over |= pid == program.pid;
                 if beside.take_if(|child| child.pid == pid).is_some() {
-                    fds::send(host, &BesideEnded(status), &[])?;
+                    fds::send(host, &SideCommandEnd(status), &[])?;
                 }
             }
             if over && beside.is_none() {
@@ -189,8 +189,8 @@ fn serve(host: &OwnedFd, machine: &MachineOrder, group: &RoomCgroups) -> Result<
             }
         }
         if asked {
-            match fds::receive::<Beside>(host)? {
-                Some((Beside(command), _)) => beside = Some(start(&command, &[], None, false)?),
+            match fds::receive::<SideCommand>(host)? {
+                Some((SideCommand(command), _)) => beside = Some(start(&command, &[], None, false)?),
                 None => return Ok(0),
             }
         }

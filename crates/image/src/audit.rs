@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::digest::walk;
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 use super::manifest::Package;
 use super::requirement::normalise;
 use super::spec::PackagePolicy;

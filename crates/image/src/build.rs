@@ -14,22 +14,22 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::audit::{audit, installed};
-use super::check::{self, Checked};
-use super::copy::{self, Copied, PYTHON_IN_SANDBOX};
-use super::error::{At, ImageError, Result};
+use super::check::{self, CheckedTree};
+use super::copy::{self, InterpreterCopy, PYTHON_IN_SANDBOX};
+use super::error::{ImageError, IoResultExt, Result};
 use super::home::Home;
 use super::lock::Lock;
 use super::manifest::{LAYOUT, Manifest, Package, converter_modules};
 use super::progress::Sink;
 use super::spec::ImageSpec;
-use super::stop::{self, Running};
+use super::stop::{self, BuildGuard};
 use super::uv::{self, Uv};
 use super::{digest, install, interpreter};
 
 /// Facts that are known once the interpreter is copied.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Base {
-    copied: Copied,
+    copied: InterpreterCopy,
     notes: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn build(
     let room = Room {
         path: home.staging(key),
     };
-    let running = Running::start()?;
+    let running = BuildGuard::start()?;
     let built = build_in(&room, home, spec, fresh, lock, sink);
     if built.is_err() {
         // Not for a full disk: stages that would save a later build some work are removed.
@@ -207,7 +207,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, program: &Path, uv: &Uv, sink
     Ok(())
 }
 
-fn put_packages_in_place(room: &Room, copied: &Copied) -> Result<()> {
+fn put_packages_in_place(room: &Room, copied: &InterpreterCopy) -> Result<()> {
     if room.done::<()>("packages").is_some() {
         return Ok(());
     }
@@ -288,7 +288,12 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
 }
 
 /// Leaves exactly the bytecode that the specification asks for.
-fn compile_and_check(python: &Path, spec: &ImageSpec, copied: &Copied, uv: &Uv) -> Result<Checked> {
+fn compile_and_check(
+    python: &Path,
+    spec: &ImageSpec,
+    copied: &InterpreterCopy,
+    uv: &Uv,
+) -> Result<CheckedTree> {
     if spec.compile.is_none() {
         install::compile(uv, &python.join(&copied.interpreter), python, PYTHON_IN_SANDBOX)?;
     }

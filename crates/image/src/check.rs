@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::copy::{Copied, PYTHON_IN_SANDBOX};
-use super::error::{At, ImageError, Result};
+use super::copy::{InterpreterCopy, PYTHON_IN_SANDBOX};
+use super::error::{ImageError, IoResultExt, Result};
 use super::install::compile_command;
 use super::{elf, process, stop};
 
@@ -25,7 +25,7 @@ struct Answer {
 
 /// A tree that works.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedTree {
     /// Directory, if any, in which the loader must search for the tree's libraries.
     pub(crate) library_path: Option<String>,
     /// Libraries of the system that were loaded, by soname.
@@ -35,7 +35,7 @@ pub(crate) struct Checked {
 }
 
 /// Tries the tree by importing modules.
-pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&str]) -> Result<Checked> {
+pub(crate) fn check(python: &Path, copied: &InterpreterCopy, modules: &[&str]) -> Result<CheckedTree> {
     let broken = |problem: String| ImageError::Broken { problem };
     // The operating system reports where a library is, without links.
     let real = python.canonicalize().at("resolve", python)?;
@@ -79,7 +79,7 @@ pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&str]) -> Result<
                     .iter()
                     .map(Path::new)
                     .filter(|it| !it.starts_with(&*real));
-                return Ok(Checked {
+                return Ok(CheckedTree {
                     library_path: library_path.map(str::to_owned),
                     system_libraries: of_system.map(soname).collect::<Result<_>>()?,
                     compiled: answer.compiled,
@@ -100,7 +100,12 @@ fn soname(path: &Path) -> Result<String> {
     Ok(elf::soname(&bytes).unwrap_or_else(|| name.into_owned()))
 }
 
-fn ask(python: &Path, copied: &Copied, modules: &[&str], library_path: Option<&str>) -> Result<Answer> {
+fn ask(
+    python: &Path,
+    copied: &InterpreterCopy,
+    modules: &[&str],
+    library_path: Option<&str>,
+) -> Result<Answer> {
     let home = tempfile::tempdir().map_err(|error| ImageError::Broken {
         problem: format!("cannot create a temporary directory for the trial: {error}"),
     })?;

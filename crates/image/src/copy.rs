@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::elf;
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 use super::interpreter::HostInterpreter;
 use super::process;
 use super::scrub;
@@ -52,7 +52,7 @@ with open('/proc/self/maps') as maps:
 
 /// A copied interpreter, relative to the image's `python` directory.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Copied {
+pub(crate) struct InterpreterCopy {
     pub(crate) version: String,
     pub(crate) interpreter: String,
     pub(crate) stdlib: String,
@@ -60,7 +60,7 @@ pub(crate) struct Copied {
 }
 
 /// Copies the parts of `from` that programs need to the empty directory `to`.
-pub(crate) fn copy(from: &HostInterpreter, to: &Path) -> Result<Copied> {
+pub(crate) fn copy(from: &HostInterpreter, to: &Path) -> Result<InterpreterCopy> {
     let feature = from.feature();
     let program = format!("bin/python{feature}");
     let stdlib = from.stdlib.strip_prefix(&from.prefix).map_or_else(
@@ -83,7 +83,7 @@ pub(crate) fn copy(from: &HostInterpreter, to: &Path) -> Result<Copied> {
     fs::create_dir_all(&site).at("create", &site)?;
     let system_libraries = copy_libraries(from, &to.join("lib"))?;
     scrub::scrub(to, &from.prefix)?;
-    Ok(Copied {
+    Ok(InterpreterCopy {
         version: from.full_version(),
         interpreter: program,
         stdlib,

@@ -10,7 +10,7 @@ use std::thread;
 
 use sha2::{Digest as _, Sha256};
 
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 
 /// Content of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -196,11 +196,11 @@ impl ImageError {
 }
 
 /// Adds the failed action and the path to an I/O result.
-pub(crate) trait At<T> {
+pub(crate) trait IoResultExt<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
+impl<T, E: Into<io::Error>> IoResultExt<T> for std::result::Result<T, E> {
     fn at(self, action: &'static str, path: &Path) -> Result<T> {
         self.map_err(|source| ImageError::Io {
             action,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 
 /// Cellblock's directory on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]

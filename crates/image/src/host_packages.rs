@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::build::remove;
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 use super::hex;
 use super::home::Home;
 use super::interpreter::HostInterpreter;

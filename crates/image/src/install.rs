@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::build::remove;
 use super::digest::walk;
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 use super::process;
 use super::progress::Sink;
 use super::uv::{self, Uv};

@@ -40,7 +40,7 @@ mod store;
 mod tests;
 mod uv;
 
-pub use archive::{Exported, archive_name};
+pub use archive::{ArchiveSummary, archive_name};
 pub use audit::{AuditFinding, AuditReport, Detection};
 pub use copy::PYTHON_IN_SANDBOX;
 pub use error::{ImageError, Result};
@@ -61,7 +61,7 @@ pub use store::ImageStore;
 
 pub(crate) use build::{flush, remove};
 pub(crate) use digest::hex;
-pub(crate) use error::At;
+pub(crate) use error::IoResultExt;
 pub(crate) use home::{names, write_atomically};
 pub(crate) use manifest::is_id;
 pub(crate) use {audit::audit, audit::installed, lock::Lock, uv::Uv, uv::run as run_uv};

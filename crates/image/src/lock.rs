@@ -11,22 +11,22 @@ use std::time::SystemTime;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::error::{At, Result};
+use super::error::{IoResultExt, Result};
 
 /// A held lock, released when its last clone is dropped and every program that has it as its stdin
 /// has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
-    held: Arc<Held>,
+    held: Arc<LockState>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LockState {
     file: File,
     lent: AtomicBool,
 }
 
-impl Drop for Held {
+impl Drop for LockState {
     fn drop(&mut self) {
         // A child that another thread has just forked holds a copy of the descriptor until it
         // executes its program: closing ours would keep the lock held for a moment. A lent lock
@@ -41,7 +41,7 @@ impl Lock {
     fn held(file: File) -> Self {
         let lent = AtomicBool::new(false);
         Self {
-            held: Arc::new(Held { file, lent }),
+            held: Arc::new(LockState { file, lent }),
         }
     }
 

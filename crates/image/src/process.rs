@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 use super::stop;
 
 /// Maximum number of output lines that an error repeats.

@@ -10,11 +10,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::archive::Expected;
+use crate::archive::ArchiveExpectation;
 use crate::error::invalid;
 use crate::lock::Lock;
 use crate::mirror::Mirror;
-use crate::running::Announced;
+use crate::running::BuildNotice;
 use crate::{ImageError, ImageSpec, ImageStore, Manifest, OpenImage, Result, Sink, build};
 
 impl ImageStore {
@@ -53,7 +53,7 @@ impl ImageStore {
         let work = move || {
             // An image that is shipped has exactly the packages that are locked here, wherever it comes from.
             let spec = ImageSpec::shipped(&name)?;
-            let (_announced, sink) = Announced::start(store.home(), format!("image {name}"), &sink);
+            let (_announced, sink) = BuildNotice::start(store.home(), format!("image {name}"), &sink);
             store.pull_blocking(&name, spec.as_ref(), &mirror, sha256.as_deref(), &sink)
         };
         tokio::task::spawn_blocking(work).await?
@@ -94,7 +94,7 @@ impl ImageStore {
         sink.line(format!("pulling the image {name}{size} from {mirror}"));
         let accepts = |manifest: &Manifest| accepts(manifest, name, spec, offer.id.as_deref());
         let sha256 = sha256.map(str::to_owned).or_else(|| offer.sha256.clone());
-        let expected = Expected {
+        let expected = ArchiveExpectation {
             sha256: sha256.as_deref(),
             manifest: &accepts,
         };

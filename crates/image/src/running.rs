@@ -57,9 +57,9 @@ fn read(path: &PathBuf) -> Option<RunningBuild> {
 
 /// Shows a build in the list of those that run, until this is dropped. It never fails a build.
 #[derive(Debug)]
-pub(crate) struct Announced(Option<PathBuf>);
+pub(crate) struct BuildNotice(Option<PathBuf>);
 
-impl Announced {
+impl BuildNotice {
     /// Shows a build; what the returned sink hears is shown and passed on to `sink`.
     pub(crate) fn start(home: &Home, what: impl Into<String>, sink: &Sink) -> (Self, Sink) {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Announced {
     }
 }
 
-impl Drop for Announced {
+impl Drop for BuildNotice {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             let _ = fs::remove_file(path);
@@ -87,13 +87,13 @@ impl Drop for Announced {
 }
 
 /// The file of a build.
-struct Shown {
+struct BuildFile {
     file: File,
     build: RunningBuild,
     written: Instant,
 }
 
-fn create(home: &Home, build: RunningBuild) -> std::io::Result<(PathBuf, Shown)> {
+fn create(home: &Home, build: RunningBuild) -> std::io::Result<(PathBuf, BuildFile)> {
     let folder = home.builds();
     fs::create_dir_all(&folder)?;
     let unready = tempfile::Builder::new().prefix(UNREADY).tempfile_in(&folder)?;
@@ -101,7 +101,7 @@ fn create(home: &Home, build: RunningBuild) -> std::io::Result<(PathBuf, Shown)>
     let name = unready.path().file_name().unwrap_or_default().to_string_lossy();
     let path = folder.join(name.trim_start_matches(UNREADY));
     let file = unready.persist_noclobber(&path).map_err(|error| error.error)?;
-    let mut shown = Shown {
+    let mut shown = BuildFile {
         file,
         build,
         written: Instant::now(),
@@ -110,7 +110,7 @@ fn create(home: &Home, build: RunningBuild) -> std::io::Result<(PathBuf, Shown)>
     Ok((path, shown))
 }
 
-impl Shown {
+impl BuildFile {
     fn over(self, sink: &Sink) -> Sink {
         let (shown, sink) = (Arc::new(Mutex::new(self)), sink.clone());
         Sink::new(move |progress| {
@@ -163,7 +163,7 @@ mod tests {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hearing = Arc::clone(&heard);
         let sink = Sink::new(move |progress| hearing.lock().push(progress));
-        let (announced, sink) = Announced::start(&home, "image tiny", &sink);
+        let (announced, sink) = BuildNotice::start(&home, "image tiny", &sink);
         let first = running_builds(&home);
         assert_eq!((&*first[0].what, &*first[0].stage), ("image tiny", "starting"));
         sink.stage("installing packages with a long name");

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::copy::PYTHON_IN_SANDBOX;
 use super::digest::walk;
 use super::elf;
-use super::error::{At, Result};
+use super::error::{IoResultExt, Result};
 
 /// Replaces the prefix of the original installation, and the builder's home, in the copy at `root`.
 pub(crate) fn scrub(root: &Path, prefix: &Path) -> Result<()> {

@@ -120,7 +120,7 @@ pub struct ImageSpec {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SpecFile {
     name: String,
     #[serde(default = "newest")]
     python: PythonVersion,
@@ -165,7 +165,7 @@ impl ImageSpec {
             origin: origin.to_owned(),
             problem,
         };
-        let written: Written = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let written: SpecFile = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let read = |file: &str| {
             read(file).map_err(|error| wrong(format!("the file `{file}` that it names: {error}")))
         };

@@ -49,9 +49,9 @@ pub fn stop_builds(limit: Duration) {
 
 /// A build that is waited for when builds are stopped.
 #[derive(Debug)]
-pub(super) struct Running(());
+pub(super) struct BuildGuard(());
 
-impl Running {
+impl BuildGuard {
     pub(super) fn start() -> Result<Self> {
         let mut builds = builds();
         if builds.stopped {
@@ -62,7 +62,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for BuildGuard {
     fn drop(&mut self) {
         builds().running -= 1;
         ENDED.notify_all();

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use super::build::remove;
-use super::error::{At, ImageError, Result};
+use super::error::{ImageError, IoResultExt, Result};
 use super::home::{Home, names, write_atomically};
 use super::lock::Lock;
 use super::manifest::{Manifest, is_id, short};
 use super::mirror::Mirror;
 use super::open::OpenImage;
 use super::progress::Sink;
-use super::running::{Announced, RunningBuild, running_builds};
+use super::running::{BuildNotice, RunningBuild, running_builds};
 use super::spec::ImageSpec;
 
 /// The images below a home.
@@ -71,7 +71,7 @@ impl ImageStore {
         if let Some(Ok(image)) = self.built(&key).filter(|_| is_news) {
             return Ok(image);
         }
-        let (_announced, sink) = Announced::start(&self.home, format!("image {}", spec.name), sink);
+        let (_announced, sink) = BuildNotice::start(&self.home, format!("image {}", spec.name), sink);
         let fitting = if force { None } else { self.fitting(spec)? };
         let id = match fitting {
             Some(id) => {

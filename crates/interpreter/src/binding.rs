@@ -22,7 +22,7 @@ pub(crate) struct Binding {
 
 /// Files to write into a sandbox, with their paths there, and where a kernel finds the values in them.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct InputFiles {
     pub(crate) files: Vec<(String, Content)>,
     pub(crate) references: Vec<Reference>,
 }
@@ -76,7 +76,7 @@ impl Binding {
     }
 
     /// Opens what has to be written.
-    pub(crate) async fn open(&self, limit: u64) -> Result<Opened> {
+    pub(crate) async fn open(&self, limit: u64) -> Result<InputFiles> {
         if self.bytes > limit {
             return Err(Error::Input {
                 name: "tool results".to_owned(),
@@ -108,6 +108,6 @@ impl Binding {
                 length,
             });
         }
-        Ok(Opened { files, references })
+        Ok(InputFiles { files, references })
     }
 }

@@ -14,7 +14,7 @@ use cellblock_sandbox::pool::PoolConfig;
 use crate::base::LocalBase;
 use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 /// Paths of the image's Python, as in other sandboxes, and of its root filesystem in a machine of gVisor.
 const WALLED_PYTHON: &str = "/opt/python";
@@ -168,7 +168,7 @@ impl InterpreterBuilder {
                 let starting = Box::pin(cellblock_walls::start(self.backend, config));
                 let backend = Arc::new(starting.await?);
                 let base = Box::new(LocalBase { image, process: None });
-                let shared = Shared::new(backend, base, self.limits, self.pool, store);
+                let shared = InterpreterState::new(backend, base, self.limits, self.pool, store);
                 return Ok(Interpreter::over(shared));
             }
         }
@@ -191,7 +191,7 @@ impl InterpreterBuilder {
             image,
             process: Some(process),
         });
-        let shared = Shared::new(backend, base, self.limits, self.pool, store);
+        let shared = InterpreterState::new(backend, base, self.limits, self.pool, store);
         Ok(Interpreter::over(shared))
     }
 }

@@ -82,7 +82,7 @@ pub enum Outcome {
         reason: String,
     },
     /// It ran into a limit.
-    LimitExceeded(Exceeded),
+    LimitExceeded(LimitExcess),
     /// It was not run, or what it emitted is not what it had declared.
     Rejected {
         /// Problems of the cell, and how to repair them.
@@ -117,7 +117,8 @@ impl Outcome {
 
 /// A limit that a cell exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Exceeded {
+#[schemars(rename = "Exceeded")]
+pub struct LimitExcess {
     /// The limit.
     pub which: Resource,
     /// Its value, in bytes or pieces.

@@ -14,15 +14,15 @@ use serde_json::Value;
 use crate::builder::InterpreterBuilder;
 use crate::connector::{FetchAllowance, GrantTerms};
 use crate::error::Result;
-use crate::picture::{self, Drawn, PictureFormat};
+use crate::picture::{self, PictureFormat, PictureOutcome};
 use crate::run_record::RunImage;
 use crate::session::{Session, SessionOptions};
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 /// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<InterpreterState>,
 }
 
 impl Interpreter {
@@ -46,14 +46,14 @@ impl Interpreter {
     }
 
     /// Returns an interpreter with the sandboxes of a backend, whatever they start from.
-    pub(crate) fn over(shared: Shared) -> Self {
+    pub(crate) fn over(shared: InterpreterState) -> Self {
         Self {
             shared: Arc::new(shared),
         }
     }
 
     /// Returns the state that sessions share.
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<InterpreterState> {
         &self.shared
     }
 
@@ -168,7 +168,7 @@ impl Interpreter {
     }
 
     /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`, with a note.
-    pub async fn draw(&self, vega_lite: &Value, format: PictureFormat) -> Result<Drawn> {
+    pub async fn draw(&self, vega_lite: &Value, format: PictureFormat) -> Result<PictureOutcome> {
         picture::draw(&self.shared, vega_lite, format).await
     }
 }

@@ -122,7 +122,7 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(untagged)]
     #[expect(dead_code, reason = "only read")]
-    enum Either {
+    enum TextOrNumber {
         Text(String),
         Number(u8),
     }
@@ -158,7 +158,7 @@ mod tests {
         let item = of_text::<Item>("5");
         assert!(item.contains("expected an object"), "{item}");
         assert_eq!(
-            of_value::<Either>(json!([])),
+            of_value::<TextOrNumber>(json!([])),
             "the value has none of the accepted forms"
         );
         assert_eq!(

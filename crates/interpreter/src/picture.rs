@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::execution::Execution;
 use crate::output::{ArtifactRef, Output};
 use crate::session::{Session, SessionOptions};
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 /// Maximum time for drawing.
 const TIME: Duration = Duration::from_mins(1);
@@ -43,7 +43,7 @@ impl PictureFormat {
 
 /// A picture, or why there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Drawn {
+pub struct PictureOutcome {
     /// The picture's bytes, in the store.
     pub picture: Option<ArtifactRef>,
     /// Its width and height in pixels; only a PNG has them.
@@ -77,7 +77,11 @@ fn not_a_chart(message: String) -> ChartError {
 }
 
 /// Draws in a session of its own, which sees no other data and is gone afterwards.
-pub(crate) async fn draw(shared: &Arc<Shared>, vega_lite: &Value, format: PictureFormat) -> Result<Drawn> {
+pub(crate) async fn draw(
+    shared: &Arc<InterpreterState>,
+    vega_lite: &Value,
+    format: PictureFormat,
+) -> Result<PictureOutcome> {
     let options = SessionOptions {
         prelude: Vec::new(),
         rescue: Rescue::Off,
@@ -88,7 +92,7 @@ pub(crate) async fn draw(shared: &Arc<Shared>, vega_lite: &Value, format: Pictur
     session.close().await?;
     let execution = drawn?;
     let Some(picture) = picture(&execution) else {
-        return Ok(Drawn {
+        return Ok(PictureOutcome {
             note: Some(format!("no picture: {}", reason(&execution))),
             ..Drawn::default()
         });
@@ -97,7 +101,7 @@ pub(crate) async fn draw(shared: &Arc<Shared>, vega_lite: &Value, format: Pictur
         PictureFormat::Png => size(&shared.store.get_range(picture.sha256, SIZE).await?),
         PictureFormat::Svg | PictureFormat::Html => None,
     };
-    Ok(Drawn {
+    Ok(PictureOutcome {
         picture: Some(picture),
         size,
         note: None,

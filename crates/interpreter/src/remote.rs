@@ -19,7 +19,7 @@ use crate::connector::FetchAllowance;
 use crate::error::Result;
 use crate::interpreter::Interpreter;
 pub use crate::serve::ServeTerms;
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 /// Parts of an interpreter whose sandboxes another Cellblock has.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Interpreter {
             spool: remote.spool,
             installed: Mutex::default(),
         });
-        Self::over(Shared::new(
+        Self::over(InterpreterState::new(
             backend,
             base,
             remote.limits,
@@ -68,7 +68,13 @@ impl Interpreter {
             ready: 0,
             acquire_timeout,
         };
-        Self::over(Shared::new(Arc::new(backend), base, limits, pool, store))
+        Self::over(InterpreterState::new(
+            Arc::new(backend),
+            base,
+            limits,
+            pool,
+            store,
+        ))
     }
 }
 

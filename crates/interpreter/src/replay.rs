@@ -129,7 +129,7 @@ impl<'a> Replay<'a> {
 
     /// Runs the cells in a session of its own, which is closed at the end.
     pub async fn run(&self) -> Result<ReplayReport> {
-        let taken = Arc::new(Taken::new(self.terms.sink.clone()));
+        let taken = Arc::new(ReplaySink::new(self.terms.sink.clone()));
         let session = self.session(Arc::clone(&taken));
         let began = Instant::now();
         let replayed = self.run_in(&session, &taken).await;
@@ -148,7 +148,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    async fn run_in(&self, session: &Session, taken: &Taken) -> Result<Vec<ReplayedRun>> {
+    async fn run_in(&self, session: &Session, taken: &ReplaySink) -> Result<Vec<ReplayedRun>> {
         let mut bound = Vec::new();
         let mut runs = Vec::new();
         for record in self.chain {
@@ -189,7 +189,7 @@ impl<'a> Replay<'a> {
         Ok(runs)
     }
 
-    fn session(&self, taken: Arc<Taken>) -> Session {
+    fn session(&self, taken: Arc<ReplaySink>) -> Session {
         let setup = &self.target.setup;
         let snippets = setup.snippets.iter().filter_map(|snippet| {
             let code = match &snippet.code {
@@ -324,12 +324,12 @@ impl<'a> Replay<'a> {
 
 /// Takes the records of a replay, and passes them on.
 #[derive(Debug)]
-struct Taken {
+struct ReplaySink {
     sink: Option<Arc<dyn RunSink>>,
     state: Mutex<(String, Option<RunRecord>)>,
 }
 
-impl Taken {
+impl ReplaySink {
     fn new(sink: Option<Arc<dyn RunSink>>) -> Self {
         let state = Mutex::default();
         Self { sink, state }
@@ -346,7 +346,7 @@ impl Taken {
     }
 }
 
-impl RunSink for Taken {
+impl RunSink for ReplaySink {
     fn record(&self, mut record: RunRecord) {
         let mut state = self.state.lock();
         record.replay_of = Some(state.0.clone());

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::connector::FetchRecord;
-use crate::derivation::{Derived, Envelope};
+use crate::derivation::{DerivationResult, Envelope};
 use crate::execution::{
-    Exceeded, Execution, Outcome, ProducedFile, SandboxReport, SkippedFile, VariablesState as Variables,
+    Execution, LimitExcess, Outcome, ProducedFile, SandboxReport, SkippedFile, VariablesState as Variables,
 };
 use crate::finding::Finding;
 use crate::lineage::VariableOrigin;
@@ -33,8 +33,8 @@ pub struct DerivationReport {
     pub execution: Option<CellReport>,
 }
 
-impl From<Derived> for DerivationReport {
-    fn from(derived: Derived) -> Self {
+impl From<DerivationResult> for DerivationReport {
+    fn from(derived: DerivationResult) -> Self {
         Self {
             envelope: derived.envelope(),
             execution: derived.execution.map(|it| CellReport::new(it, |_| None)),
@@ -92,7 +92,7 @@ pub struct CellReport {
     pub error: Option<RaisedReport>,
     /// The limit that it exceeded, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Exceeded>,
+    pub limit: Option<LimitExcess>,
     /// A note for the model: lost variables, limits, and how to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -15,7 +15,7 @@ use cellblock_sandbox::pool::Lease;
 use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
 use crate::session::spool::claim;
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 use cellblock_sandbox::Limits;
 
 /// Terms of a client.
@@ -70,7 +70,7 @@ impl Interpreter {
         };
         let most = terms.most.unwrap_or_else(|| shared.limits.clone());
         let takes_layers = terms.takes_layers;
-        let host = Arc::new(Served {
+        let host = Arc::new(InterpreterView {
             shared,
             most,
             spool,
@@ -82,15 +82,15 @@ impl Interpreter {
 
 /// An interpreter as others see it.
 #[derive(Debug)]
-struct Served {
-    shared: Arc<Shared>,
+struct InterpreterView {
+    shared: Arc<InterpreterState>,
     most: Limits,
     /// With the lock that keeps other processes from sweeping it.
     spool: Option<(PathBuf, File)>,
     takes_layers: bool,
 }
 
-impl Host for Served {
+impl Host for InterpreterView {
     fn manifest(&self) -> &Manifest {
         self.shared.base.manifest()
     }

@@ -17,15 +17,15 @@ use tokio::sync::OnceCell;
 use crate::base::{Base, HeldLayer};
 use crate::connector::{FetchAllowance, Memo};
 use crate::error::{Error, Result};
-use crate::output::Decoding;
+use crate::output::OutputDecoder;
 
 /// State that sessions share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct InterpreterState {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) limits: Limits,
     pub(crate) store: Store,
-    pub(crate) decoding: Decoding,
+    pub(crate) decoding: OutputDecoder,
     pub(crate) image_id: String,
     pub(crate) base: Box<dyn Base>,
     pub(crate) pool: Pool,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     lent: Mutex<Vec<HeldLayer>>,
 }
 
-impl Shared {
+impl InterpreterState {
     pub(crate) fn new(
         backend: Arc<dyn Backend>,
         base: Box<dyn Base>,
@@ -51,7 +51,7 @@ impl Shared {
             pool: Pool::start(Arc::clone(&backend), limits.clone(), pool),
             backend,
             limits,
-            decoding: Decoding::new(store.clone()),
+            decoding: OutputDecoder::new(store.clone()),
             store,
             image_id: base.manifest().id.clone(),
             base,
@@ -84,7 +84,7 @@ impl Shared {
                 reason,
             });
         }
-        let waiting = Waiting::begin();
+        let waiting = SandboxWait::begin();
         let lease = if pooled {
             self.pool.acquire(limits).await?
         } else {
@@ -177,9 +177,9 @@ impl Shared {
 
 /// A wait for a sandbox.
 #[derive(Debug)]
-struct Waiting(Instant);
+struct SandboxWait(Instant);
 
-impl Waiting {
+impl SandboxWait {
     fn begin() -> Self {
         gauge!("cellblock_sandboxes_awaited").increment(1.0);
         Self(Instant::now())
@@ -191,7 +191,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for SandboxWait {
     fn drop(&mut self) {
         gauge!("cellblock_sandboxes_awaited").decrement(1.0);
     }

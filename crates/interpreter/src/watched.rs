@@ -30,14 +30,14 @@ pub struct WatchedFailure<'a, S> {
 /// A call that is under way. Dropped without an end, it tells that the call was cancelled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub struct Watched<C: WatchedCall> {
+pub struct CallWatch<C: WatchedCall> {
     call: C,
     begun: Instant,
     reached: C::Stage,
     ended: bool,
 }
 
-impl<C: WatchedCall> Watched<C> {
+impl<C: WatchedCall> CallWatch<C> {
     /// A call that starts, in its first stage.
     pub fn start(call: C, reached: C::Stage) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl<C: WatchedCall> Watched<C> {
     }
 }
 
-impl<C: WatchedCall> Drop for Watched<C> {
+impl<C: WatchedCall> Drop for CallWatch<C> {
     fn drop(&mut self) {
         if !self.ended {
             let why = if std::thread::panicking() {

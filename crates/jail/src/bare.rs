@@ -10,7 +10,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::caps;
 use crate::confine::ProcessLimits;
-use crate::error::{During, Error, Result};
+use crate::error::{Error, Result, SyscallResult};
 use crate::ids::KeepIds;
 use crate::landlock;
 use crate::network::NetworkPolicy;
@@ -46,7 +46,7 @@ const OWN_FOLDERS: [&str; 2] = ["/proc/self/fd", "/proc/self/task"];
 
 /// Confinement of a process in a bare room.
 #[derive(Debug)]
-pub struct Bare<'a> {
+pub struct BareRoom<'a> {
     /// The room's directory.
     pub dir: &'a RoomDir,
     /// Host directories that the process may read: the image, the kernel's code, layers.
@@ -61,7 +61,7 @@ pub struct Bare<'a> {
     pub network: NetworkPolicy,
 }
 
-impl Bare<'_> {
+impl BareRoom<'_> {
     /// Becomes the room's user and drops every privilege; the filter comes last. With `join`,
     /// files outside the room become inaccessible immediately. Otherwise the rules are only
     /// created, for processes that the caller starts. A [walled](crate::walled) machine has no rules.

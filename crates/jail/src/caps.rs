@@ -2,7 +2,7 @@
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 use crate::walled;
 
 /// Empties every capability set, the bounding set included, and sets `no_new_privs`.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, mkdirat, openat, unlinkat};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 
 mod stats;
 mod sweep;

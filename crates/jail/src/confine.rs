@@ -3,7 +3,7 @@
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 use crate::ids::ROOM_USER;
 use crate::walled;
 

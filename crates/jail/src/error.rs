@@ -54,14 +54,14 @@ pub enum Error {
 }
 
 /// Adds the failed action to a system call's result.
-pub trait During<T> {
+pub trait SyscallResult<T> {
     /// Adds the name of the action.
     fn during(self, action: &'static str) -> Result<T>;
     /// Adds the name of the action and the path.
     fn during_on(self, action: &'static str, path: impl AsRef<Path>) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> During<T> for std::result::Result<T, E> {
+impl<T, E: Into<io::Error>> SyscallResult<T> for std::result::Result<T, E> {
     fn during(self, action: &'static str) -> Result<T> {
         self.map_err(|source| Error::Step {
             action,

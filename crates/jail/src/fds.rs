@@ -10,7 +10,7 @@ use rustix::net::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 
 /// Maximum number of descriptors in one message.
 pub const MAX_FDS: usize = 24;

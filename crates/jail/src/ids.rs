@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{During, Error, Result};
+use crate::error::{Error, Result, SyscallResult};
 use crate::protection::Protection;
 use crate::subordinate;
 

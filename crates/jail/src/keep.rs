@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Trees;
 use crate::enclosure::Enclosure;
-use crate::error::{During, Error, Result, chain};
+use crate::error::{Error, Result, SyscallResult, chain};
 use crate::fds;
 use crate::ids::KeepIds;
 use crate::mounts::{self, KeepTree};

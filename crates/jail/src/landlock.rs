@@ -9,7 +9,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, Scope,
 };
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 use crate::network::NetworkPolicy;
 
 /// Directories that user code may read and execute.

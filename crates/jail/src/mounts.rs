@@ -18,7 +18,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 use crate::ids::ROOM_USER;
 
 mod image;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 
 /// The network that code in a room can use. A greater one allows more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

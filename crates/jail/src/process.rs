@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::error::{During, Result, chain};
+use crate::error::{Result, SyscallResult, chain};
 use crate::walled;
 
 /// A child made by [`spawn`].
@@ -19,7 +19,7 @@ pub struct Child {
 
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProcessEnd {
     /// It exited with this code.
     Exited(i32),
     /// This signal killed it.
@@ -28,7 +28,7 @@ pub enum Ending {
     Unknown,
 }
 
-impl Ending {
+impl ProcessEnd {
     /// Reads a raw wait status.
     pub fn from_status(status: i32) -> Self {
         if libc::WIFEXITED(status) {

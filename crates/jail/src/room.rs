@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{GroupLimits, RoomCgroups, Trees, Usage, enter as enter_group};
 use crate::confine::{self, ProcessLimits};
-use crate::error::{During, Error, Result, chain};
+use crate::error::{Error, Result, SyscallResult, chain};
 use crate::fds;
 use crate::ids::{self, KeepIds};
 use crate::landlock;
@@ -47,7 +47,7 @@ pub struct Room {
 
 /// Handles that the setup passes to the first process of a room.
 #[derive(Debug)]
-pub struct Inside {
+pub struct RoomHandles {
     /// Writable handle to `/tmp/data`.
     pub data: OwnedFd,
     /// Landlock rules, for commands that the room starts.
@@ -94,7 +94,7 @@ impl Rooms<'_> {
         slot: u32,
         limits: &RoomLimits,
         keep_open: &[RawFd],
-        body: impl FnOnce(Inside) -> Result<()>,
+        body: impl FnOnce(RoomHandles) -> Result<()>,
     ) -> Result<Room> {
         let group = self.trees.create(name, &limits.group)?;
         let made = self.populate(slot, limits, &group, keep_open, body);
@@ -123,7 +123,7 @@ impl Rooms<'_> {
         limits: &RoomLimits,
         group: &RoomCgroups,
         keep_open: &[RawFd],
-        body: impl FnOnce(Inside) -> Result<()>,
+        body: impl FnOnce(RoomHandles) -> Result<()>,
     ) -> Result<(Child, Vec<OwnedFd>)> {
         let (ours, theirs) = fds::packet_pair()?;
         let doors = if group.v2().is_some() {
@@ -197,7 +197,7 @@ impl Rooms<'_> {
 
     /// Sets up the room from inside, in its first process; only [`lock_down`](Self::lock_down)
     /// remains to be done.
-    fn furnish(&self, limits: &RoomLimits) -> Result<(Inside, Vec<OwnedFd>)> {
+    fn furnish(&self, limits: &RoomLimits) -> Result<(RoomHandles, Vec<OwnedFd>)> {
         let wanted = |protection| self.demands.of(protection) != Demand::Disabled;
         if wanted(Protection::CgroupNamespace) {
             // SAFETY: a cgroup namespace changes nothing that safe code relies on; descriptors and
@@ -224,7 +224,7 @@ impl Rooms<'_> {
         confine::hide()?;
         rustix::thread::set_name(c"cellblock-guest").during("name the guest")?;
         rustix::process::chdir("/").during("enter the room")?;
-        let inside = Inside {
+        let inside = RoomHandles {
             data,
             rules,
             dir: None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::cgroup::Trees;
-use crate::error::{During, Error, Result};
+use crate::error::{Error, Result, SyscallResult};
 use crate::mounts::write_file;
 use crate::walled;
 

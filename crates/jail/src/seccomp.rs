@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, sock_filter,
 };
 
-use crate::error::{During, Error, Result};
+use crate::error::{Error, Result, SyscallResult};
 use crate::network::NetworkPolicy;
 
 mod alone;
@@ -21,8 +21,8 @@ mod arguments;
 pub mod staged;
 pub mod table;
 
-pub use arguments::{Arguments, Is};
-use table::{ALLOWED, Allowed, REPLACED, REPLACED_REQUESTS, WITH_LOOPBACK};
+pub use arguments::{ArgumentCondition, Arguments};
+use table::{ALLOWED, REPLACED, REPLACED_REQUESTS, SyscallRule, WITH_LOOPBACK};
 
 const EPERM: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
 
@@ -81,7 +81,7 @@ impl Filters {
 }
 
 /// Returns the entry of a call under a network policy.
-fn under(network: NetworkPolicy, entry: Allowed) -> Allowed {
+fn under(network: NetworkPolicy, entry: SyscallRule) -> SyscallRule {
     match network {
         NetworkPolicy::Loopback | NetworkPolicy::Egress if entry.number == WITH_LOOPBACK.number => {
             WITH_LOOPBACK
@@ -144,9 +144,11 @@ fn rules(arguments: Arguments) -> Result<Vec<SeccompRule>> {
             .iter()
             .map(|case| {
                 let conditions = case.iter().map(|is| match *is {
-                    Is::Equal(index, value) => condition(index, Op::Eq, value),
-                    Is::Not(index, value) => condition(index, Op::Ne, value),
-                    Is::Masked(index, mask, value) => condition(index, Op::MaskedEq(mask), value),
+                    ArgumentCondition::Equal(index, value) => condition(index, Op::Eq, value),
+                    ArgumentCondition::Not(index, value) => condition(index, Op::Ne, value),
+                    ArgumentCondition::Masked(index, mask, value) => {
+                        condition(index, Op::MaskedEq(mask), value)
+                    }
                 });
                 all(conditions.collect::<Result<_>>()?)
             })

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::error::{During, Error, Result};
+use crate::error::{Error, Result, SyscallResult};
 use crate::fds;
 use crate::ids::{KeepIds, ROOM_USER};
 use crate::mounts::DiskLimits;

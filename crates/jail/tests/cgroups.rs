@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellblock_jail::cgroup::{self, Controller, GroupLimits, Trees, Version, enter};
-use cellblock_jail::process::{Child, Ending, spawn};
+use cellblock_jail::process::{Child, ProcessEnd, spawn};
 use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Capability, missing};
 
@@ -88,7 +88,11 @@ fn limits() -> GroupLimits {
 }
 
 /// Runs a body inside a new group and returns how it ended, with the usage.
-fn inside(trees: &Trees, name: &str, body: impl FnOnce()) -> (Ending, cgroup::Usage, cgroup::RoomCgroups) {
+fn inside(
+    trees: &Trees,
+    name: &str,
+    body: impl FnOnce(),
+) -> (ProcessEnd, cgroup::Usage, cgroup::RoomCgroups) {
     let group = trees.create(name, &limits()).expect("the group is made");
     let doors = group.doors().expect("its doors open");
     let child = spawn(0, None, || {
@@ -97,7 +101,7 @@ fn inside(trees: &Trees, name: &str, body: impl FnOnce()) -> (Ending, cgroup::Us
         Ok(())
     })
     .expect("a child starts");
-    let ending = Ending::from_status(child.wait().expect("it ends"));
+    let ending = ProcessEnd::from_status(child.wait().expect("it ends"));
     let usage = group.usage();
     (ending, usage, group)
 }
@@ -107,7 +111,7 @@ fn memory(trees: &Trees) {
         let block = vec![1_u8; 256 << 20];
         std::hint::black_box(&block);
     });
-    assert_eq!(ending, Ending::Signaled(9));
+    assert_eq!(ending, ProcessEnd::Signaled(9));
     assert_eq!(usage.memory_kills, 1, "{usage:?}");
     assert!(usage.memory_refusals > 0, "{usage:?}");
     assert!(usage.memory_peak_bytes <= 64 << 20, "{usage:?}");
@@ -115,7 +119,7 @@ fn memory(trees: &Trees) {
         let block = vec![1_u8; 16 << 20];
         std::hint::black_box(&block);
     });
-    assert_eq!(ending, Ending::Exited(0));
+    assert_eq!(ending, ProcessEnd::Exited(0));
     trees.remove(&group).expect("the group is removed");
     trees.remove(&small).expect("the group is removed");
 }
@@ -160,7 +164,7 @@ fn processes(trees: &Trees) {
         // Eight, including the one that starts them.
         assert_eq!(count, 7);
     });
-    assert_eq!(ending, Ending::Exited(0));
+    assert_eq!(ending, ProcessEnd::Exited(0));
     assert!(usage.process_refusals >= 1, "{usage:?}");
     assert_eq!(usage.processes, 0, "{usage:?}");
     trees.remove(&group).expect("the group is removed");
@@ -202,8 +206,8 @@ fn removal(owner: (u32, u32)) {
     block_until("the group has changed", || group.usage().processes == 1);
     trees.remove_all();
     assert_eq!(
-        Ending::from_status(child.wait().expect("it ends")),
-        Ending::Signaled(9)
+        ProcessEnd::from_status(child.wait().expect("it ends")),
+        ProcessEnd::Signaled(9)
     );
     block_until("the group has changed", || {
         trees.remove_all();
@@ -243,7 +247,7 @@ fn version_2(unified: &Path, owner: (u32, u32)) {
     trees.remove_all();
     for child in [child, joined] {
         let status = child.wait().expect("it ends");
-        assert_eq!(Ending::from_status(status), Ending::Signaled(9));
+        assert_eq!(ProcessEnd::from_status(status), ProcessEnd::Signaled(9));
     }
     block_until("the group has changed", || {
         trees.remove_all();
@@ -266,7 +270,7 @@ fn give_way(trees: &Trees) {
         })
         .expect("a child starts");
         let status = child.wait().expect("it ends");
-        assert_eq!(Ending::from_status(status), Ending::Exited(expected));
+        assert_eq!(ProcessEnd::from_status(status), ProcessEnd::Exited(expected));
     }
 }
 

@@ -20,7 +20,7 @@ use cellblock_jail::room::{RoomLimits, Rooms};
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::{Result, fds, process};
 
-type Finding = (String, bool);
+type RoomFinding = (String, bool);
 
 fn main() {
     let uid = rustix::process::geteuid().as_raw();
@@ -72,8 +72,8 @@ fn main() {
     })
     .expect("the keep starts");
     drop(theirs);
-    let mut findings: Vec<Finding> = Vec::new();
-    while let Ok(Some((finding, _))) = fds::receive::<Finding>(&ours) {
+    let mut findings: Vec<RoomFinding> = Vec::new();
+    while let Ok(Some((finding, _))) = fds::receive::<RoomFinding>(&ours) {
         findings.push(finding);
     }
     assert_eq!(keep.wait().expect("the keep is waited for"), 0);

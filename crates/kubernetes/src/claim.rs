@@ -34,10 +34,10 @@ pub(crate) struct Terms {
 }
 
 /// Receiver of a claim: gets the address of its pod, and the end that keeps the claim.
-pub(crate) type Waiting = oneshot::Sender<Result<(SocketAddr, oneshot::Sender<()>), ClaimError>>;
+pub(crate) type ClaimWaiter = oneshot::Sender<Result<(SocketAddr, oneshot::Sender<()>), ClaimError>>;
 
 /// Lives a whole life. Nothing else ends it: callers that give up close `waiting`, and users drop what they got.
-pub(crate) async fn live(terms: Arc<Terms>, mut waiting: Waiting) {
+pub(crate) async fn live(terms: Arc<Terms>, mut waiting: ClaimWaiter) {
     let began = Instant::now();
     let until = began + terms.options.claim_timeout;
     let mut attempt = match Attempt::new(&terms) {
@@ -80,7 +80,7 @@ pub(crate) async fn live(terms: Arc<Terms>, mut waiting: Waiting) {
 }
 
 /// Renews the claim until its user is gone.
-async fn use_pod(terms: &Terms, claim: &SandboxClaim, address: IpAddr, waiting: Waiting) {
+async fn use_pod(terms: &Terms, claim: &SandboxClaim, address: IpAddr, waiting: ClaimWaiter) {
     let (keep, released) = oneshot::channel();
     let address = SocketAddr::new(address, terms.options.port);
     tracing::debug!(claim = claim.name_any(), %address, "claimed a pod");

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::KubernetesOptions;
 use crate::api::Cluster;
-use crate::claim::{Terms, Waiting, live};
+use crate::claim::{ClaimWaiter, Terms, live};
 use crate::error::ClaimError;
 use crate::holder::Holder;
 use crate::pool;
@@ -31,7 +31,7 @@ const ORDERS: usize = 64;
 /// Claims pods of a pool. Dropping the last one waits until all claims have been deleted, for up to 10 s.
 #[derive(Debug)]
 pub struct Claims {
-    orders: Option<mpsc::Sender<Waiting>>,
+    orders: Option<mpsc::Sender<ClaimWaiter>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     source: String,
 }
@@ -124,7 +124,7 @@ fn ended() -> ClaimError {
 /// Runs until nobody can order or hold a claim anymore.
 async fn run(
     options: KubernetesOptions,
-    mut orders: mpsc::Receiver<Waiting>,
+    mut orders: mpsc::Receiver<ClaimWaiter>,
     started: oneshot::Sender<Result<(), ClaimError>>,
 ) {
     let (terms, holder) = match prepare(options).await {

@@ -25,7 +25,7 @@ pub(crate) async fn until_ready(
     began: Instant,
     until: Instant,
 ) -> Result<IpAddr, ClaimError> {
-    let mut following = Following {
+    let mut following = ClaimWatch {
         cluster,
         name: claim.name_any(),
         uid: claim.uid(),
@@ -49,7 +49,7 @@ pub(crate) async fn until_ready(
     }
 }
 
-struct Following<'a> {
+struct ClaimWatch<'a> {
     cluster: &'a Cluster,
     name: String,
     uid: Option<String>,
@@ -62,7 +62,7 @@ struct Following<'a> {
     until: Instant,
 }
 
-impl Following<'_> {
+impl ClaimWatch<'_> {
     async fn follow(&mut self) -> Result<IpAddr, ClaimError> {
         let mut backoff = Backoff::until(self.until);
         loop {

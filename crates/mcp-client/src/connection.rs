@@ -28,7 +28,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 /// A connection to a server after the handshake.
 #[derive(Debug)]
 pub(super) struct Connection {
-    running: RunningService<RoleClient, Quiet>,
+    running: RunningService<RoleClient, QuietClient>,
     wire: Arc<Wire>,
     /// Whether it has to show that it is alive before it is used again.
     suspect: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct Connection {
 
 /// The reason why a request has no response.
 #[derive(Debug)]
-pub(super) struct Unanswered {
+pub(super) struct RequestFailure {
     pub(super) failure: Failure,
     /// Whether it may have reached the server.
     pub(super) left: bool,
@@ -69,7 +69,7 @@ impl Connection {
             Era::NewestOnly => ClientLifecycleMode::Discover { preferred_versions },
             Era::Before => ClientLifecycleMode::Initialize,
         };
-        match Quiet.serve_with_lifecycle(transport, mode).await {
+        match QuietClient.serve_with_lifecycle(transport, mode).await {
             Ok(running) => Ok(Self {
                 running,
                 wire,
@@ -107,12 +107,12 @@ impl Connection {
         request: ClientRequest,
         limit: Duration,
         late: impl FnOnce() -> Failure,
-    ) -> Result<Option<Box<RawValue>>, Unanswered> {
+    ) -> Result<Option<Box<RawValue>>, RequestFailure> {
         let peer = self.running.peer();
         let options = PeerRequestOptions::no_options();
         let handle = peer.send_cancellable_request(request, options).await;
         let handle = handle.map_err(|error| self.unanswered(error, false))?;
-        let mut pending = Pending {
+        let mut pending = PendingRequest {
             peer: peer.clone(),
             wire: &self.wire,
             id: Some(handle.id.clone()),
@@ -120,7 +120,7 @@ impl Connection {
         let Ok(response) = timeout(limit, handle.await_response()).await else {
             self.suspect.store(true, Ordering::Release);
             let failure = late();
-            return Err(Unanswered { failure, left: true });
+            return Err(RequestFailure { failure, left: true });
         };
         let Some(id) = pending.id.take() else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Connection {
         let (kept, left) = self.wire.take(&id);
         match (kept, response) {
             (Some(Ok(text)), _) => Ok(Some(text)),
-            (Some(Err(failure)), _) => Err(Unanswered { failure, left: true }),
+            (Some(Err(failure)), _) => Err(RequestFailure { failure, left: true }),
             (None, Ok(_)) => Ok(None),
             (None, Err(error)) => Err(self.unanswered(error, left)),
         }
@@ -155,7 +155,7 @@ impl Connection {
         answers
     }
 
-    fn unanswered(&self, error: ServiceError, left: bool) -> Unanswered {
+    fn unanswered(&self, error: ServiceError, left: bool) -> RequestFailure {
         let failure = match error {
             ServiceError::McpError(error) => refused(&error),
             ServiceError::TransportSend(error) => sending(error.error),
@@ -165,18 +165,18 @@ impl Connection {
             }),
         };
         let left = left || matches!(failure, Failure::Refused { .. });
-        Unanswered { failure, left }
+        RequestFailure { failure, left }
     }
 }
 
 /// A request that waits for its response. Dropping it cancels the request at the server.
-struct Pending<'a> {
+struct PendingRequest<'a> {
     peer: Peer<RoleClient>,
     wire: &'a Wire,
     id: Option<RequestId>,
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         self.wire.forget(&id);
@@ -239,10 +239,10 @@ fn begun(error: ClientInitializeError) -> Failure {
 
 /// A client without any capabilities for servers.
 #[derive(Debug)]
-struct Quiet;
+struct QuietClient;
 
 #[expect(deprecated, reason = "servers of earlier revisions request roots")]
-impl ClientHandler for Quiet {
+impl ClientHandler for QuietClient {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("cellblock", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), name)

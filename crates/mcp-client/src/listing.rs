@@ -28,7 +28,7 @@ const TOLD: usize = 64;
 
 /// A list while it is read.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct ListReader {
     tools: Vec<Value>,
     /// Time for which the list may be cached, as declared by the server.
     pub(super) keep: Option<Duration>,
@@ -47,7 +47,7 @@ struct Page {
     ttl_ms: Option<f64>,
 }
 
-impl Listing {
+impl ListReader {
     /// Reads a page.
     pub(super) fn page(&mut self, text: &RawValue, most_bytes: u64) -> Result<(), Failure> {
         scan::check(text.get(), most_bytes)?;
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn page(listing: &mut Listing, page: &Value) -> Result<(), Failure> {
+    fn page(listing: &mut ListReader, page: &Value) -> Result<(), Failure> {
         listing.page(&RawValue::from_string(page.to_string()).unwrap(), 32 << 20)
     }
 
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn one_broken_tool_does_not_affect_the_others() {
-        let mut listing = Listing::default();
+        let mut listing = ListReader::default();
         let annotations = json!({"readOnlyHint": true});
         let good = json!({"name": "good.tool/x", "description": "d".repeat(20_000), "inputSchema": {}, "annotations": annotations});
         let tools = json!([
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_endless_list_is_cut() {
-        let mut listing = Listing::default();
+        let mut listing = ListReader::default();
         page(&mut listing, &json!({"tools": [tool("a")], "nextCursor": "x"})).unwrap();
         page(&mut listing, &json!({"tools": [tool("b")], "nextCursor": "x"})).unwrap();
         assert_eq!(listing.cursor, None);
@@ -244,7 +244,7 @@ mod tests {
             listing.offered(|_| true).left_out[0].reason,
             "the pages of its list of tools form a cycle"
         );
-        let mut listing = Listing::default();
+        let mut listing = ListReader::default();
         let many: Vec<_> = (0..600).map(|number| tool(&format!("t{number}"))).collect();
         page(&mut listing, &json!({"tools": many, "nextCursor": "x"})).unwrap();
         assert_eq!(listing.cursor, None);
@@ -265,7 +265,7 @@ mod tests {
         ] {
             assert!(
                 matches!(
-                    page(&mut Listing::default(), &wrong),
+                    page(&mut ListReader::default(), &wrong),
                     Err(Failure::Malformed { .. })
                 ),
                 "{wrong}"

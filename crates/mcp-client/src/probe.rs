@@ -15,7 +15,7 @@
 //! | `reached` | failure | the stage that the call had reached |
 //! | `message` | failure | why, on one line, at most 500 characters |
 
-use cellblock_interpreter::watched::{Watched, WatchedCall, WatchedFailure};
+use cellblock_interpreter::watched::{CallWatch, WatchedCall, WatchedFailure};
 use tracing::{info, warn};
 
 use super::words;
@@ -54,11 +54,11 @@ impl ProbeStage {
 /// A running call. Dropping it without an end reports that the call was canceled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub(super) struct ServerProbe(Watched<Called>);
+pub(super) struct ServerProbe(CallWatch<ProbedTool>);
 
 /// The called tool.
 #[derive(Debug)]
-struct Called {
+struct ProbedTool {
     server: String,
     tool: String,
 }
@@ -68,7 +68,7 @@ impl ServerProbe {
     pub(super) fn start(server: &str, tool: &str, arguments_bytes: usize) -> Self {
         let (server, tool) = (words::told(server, 100), words::told(tool, 128));
         info!(target: TARGET, event = "mcp_call_start", server, tool, arguments_bytes);
-        Self(Watched::start(Called { server, tool }, ProbeStage::Allowed))
+        Self(CallWatch::start(ProbedTool { server, tool }, ProbeStage::Allowed))
     }
 
     /// Records the stage of the call.
@@ -97,7 +97,7 @@ impl ServerProbe {
     }
 }
 
-impl WatchedCall for Called {
+impl WatchedCall for ProbedTool {
     type Stage = ProbeStage;
 
     const CANCELLED: ProbeStage = ProbeStage::Cancelled;

@@ -32,7 +32,7 @@ pub struct RequestedServers {
 
 /// The known servers. A key contains credentials of its caller, so it is never shown.
 #[derive(Default)]
-struct Shelf(HashMap<Key, Kept>);
+struct Shelf(HashMap<Key, ServerEntry>);
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
@@ -41,7 +41,7 @@ struct Key {
     headers: Vec<(String, String)>,
 }
 
-struct Kept {
+struct ServerEntry {
     server: Arc<ForeignServer>,
     used: Instant,
 }
@@ -85,7 +85,7 @@ impl RequestedServers {
         let first = kept.0.is_empty();
         kept.0.insert(
             key,
-            Kept {
+            ServerEntry {
                 server: Arc::clone(&server),
                 used: Instant::now(),
             },

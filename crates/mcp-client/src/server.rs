@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::Transport;
 use super::connection::Connection;
 use super::failure::Failure;
-use super::listing::{Listing, MOST_PAGES};
+use super::listing::{ListReader, MOST_PAGES};
 use super::options::ServerOptions;
 use super::probe::{ProbeStage, ServerProbe};
 use super::reach::Reach;
@@ -35,11 +35,11 @@ pub struct ForeignServer {
     label: String,
     options: ServerOptions,
     reach: Reach,
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<CachedTools>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedTools {
     tools: Arc<OfferedTools>,
     until: Instant,
     /// The connection over which they were listed, which reports changes.
@@ -90,7 +90,7 @@ impl ForeignServer {
                     );
                 }
                 self.reach.succeeded().await;
-                *kept = Some(Kept {
+                *kept = Some(CachedTools {
                     tools: Arc::clone(&tools),
                     until: Instant::now() + keep,
                     of: connection,
@@ -105,8 +105,8 @@ impl ForeignServer {
         }
     }
 
-    async fn list(&self, connection: &Connection, late: impl Fn() -> Failure) -> Result<Listing, Failure> {
-        let mut listing = Listing::default();
+    async fn list(&self, connection: &Connection, late: impl Fn() -> Failure) -> Result<ListReader, Failure> {
+        let mut listing = ListReader::default();
         for _ in 0..MOST_PAGES {
             let mut request = ListToolsRequest::default();
             if listing.cursor.is_some() {

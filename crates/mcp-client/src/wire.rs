@@ -38,7 +38,7 @@ pub(super) struct Wire {
 
 #[derive(Debug, Default)]
 struct State {
-    awaited: HashMap<RequestId, Awaited>,
+    awaited: HashMap<RequestId, ResponseSlot>,
     /// Requests that were canceled before they were sent.
     forgotten: HashSet<RequestId>,
     /// The last request for the newest revision, which may be answered after the library has gone on with the previous one.
@@ -52,7 +52,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Awaited {
+struct ResponseSlot {
     listing: bool,
     sent: bool,
     answer: Option<Result<Box<RawValue>, Failure>>,
@@ -105,7 +105,7 @@ impl Wire {
                     _ => return,
                 };
                 if !state.forgotten.remove(&request.id) {
-                    let awaited = Awaited {
+                    let awaited = ResponseSlot {
                         listing,
                         sent: false,
                         answer: None,

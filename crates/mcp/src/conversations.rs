@@ -67,7 +67,7 @@ const REMEMBERED: usize = 4096;
 
 /// A call that can be stopped until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct CallGuard {
     conversations: Conversations,
     call: (McpConversation, RequestId),
 }
@@ -79,10 +79,10 @@ impl Conversations {
         conversation: McpConversation,
         id: RequestId,
         stop: CancellationToken,
-    ) -> Followed {
+    ) -> CallGuard {
         let call = (conversation, id);
         self.calls().insert(call.clone(), stop);
-        Followed {
+        CallGuard {
             conversations: self.clone(),
             call,
         }
@@ -120,7 +120,7 @@ impl Conversations {
     }
 }
 
-impl Drop for Followed {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         self.conversations.calls().remove(&self.call);
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::display::ImageDisplay;
 use cellblock_interpreter::hosting::Owner;
-use cellblock_interpreter::hosting::{Denied, Meter, Unmetered};
+use cellblock_interpreter::hosting::{Meter, MeterDenial, UnlimitedMeter};
 
 /// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that
 /// connect to a URL.
@@ -109,7 +109,7 @@ impl Options {
     }
 
     /// Returns the connectors of an owner's sessions.
-    pub(crate) async fn connectors(&self, owner: &Owner) -> Result<Vec<Arc<dyn Connector>>, Denied> {
+    pub(crate) async fn connectors(&self, owner: &Owner) -> Result<Vec<Arc<dyn Connector>>, MeterDenial> {
         if self.toolsets.contains(&notebook::KIND) {
             self.meter.connectors(owner, &self.connectors).await
         } else {
@@ -158,7 +158,7 @@ impl Default for Options {
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             lacks: &Lack::ALL,
-            meter: Arc::new(Unmetered),
+            meter: Arc::new(UnlimitedMeter),
             guard: Guard::default(),
             setup: Vec::new(),
             connectors: Vec::new(),

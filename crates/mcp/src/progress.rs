@@ -25,10 +25,10 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// Tells a client what its call writes, if it asked for that.
 #[derive(Debug)]
-pub(crate) struct CallProgress(Option<Told>);
+pub(crate) struct CallProgress(Option<ProgressSender>);
 
 #[derive(Debug)]
-struct Told {
+struct ProgressSender {
     pieces: mpsc::Sender<Vec<u8>>,
     teller: JoinHandle<()>,
 }
@@ -46,7 +46,7 @@ impl CallProgress {
         };
         let (pieces, queue) = mpsc::channel(WAITING);
         let teller = tokio::spawn(tell(token, context.peer.clone(), queue));
-        Self(Some(Told { pieces, teller }))
+        Self(Some(ProgressSender { pieces, teller }))
     }
 
     /// Something was written. It never waits.
@@ -58,7 +58,7 @@ impl CallProgress {
 
     /// Tells what is left, so that it comes before the answer.
     pub(crate) async fn finish(self) {
-        if let Some(Told { pieces, teller }) = self.0 {
+        if let Some(ProgressSender { pieces, teller }) = self.0 {
             drop(pieces);
             let stop = teller.abort_handle();
             if timeout(LAST, teller).await.is_err() {

@@ -9,7 +9,7 @@ use cellblock_interpreter::project::LoadError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use cellblock_interpreter::hosting::Denied;
+use cellblock_interpreter::hosting::MeterDenial;
 
 /// Reason that a call did nothing, and what to do about it. It is an answer of the tool, not an error of the
 /// protocol: models do not get to see those.
@@ -31,8 +31,8 @@ impl Refusal {
     }
 }
 
-impl From<Denied> for Refusal {
-    fn from(Denied(why): Denied) -> Self {
+impl From<MeterDenial> for Refusal {
+    fn from(MeterDenial(why): MeterDenial) -> Self {
         Self::new(format!("nothing was done: {why}"))
     }
 }
@@ -113,14 +113,18 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Given {
+    struct RunArguments {
         #[expect(dead_code, reason = "only read")]
         code: String,
     }
 
     #[test]
     fn a_wrong_argument_is_named() {
-        let told = |given| arguments::<Given>("run_python", given).unwrap_err().message;
+        let told = |given| {
+            arguments::<RunArguments>("run_python", given)
+                .unwrap_err()
+                .message
+        };
         assert_eq!(
             told(json!({"code": 1})),
             "wrong arguments at `code`: invalid type: integer `1`, expected a string; see the input schema of `run_python`"
@@ -138,11 +142,11 @@ mod tests {
     #[test]
     fn a_wrong_argument_is_described_without_types_of_rust() {
         #[derive(Debug, Deserialize)]
-        struct Outer {
+        struct NestedArguments {
             #[expect(dead_code, reason = "only read")]
-            inner: Given,
+            inner: RunArguments,
         }
-        let refused = arguments::<Outer>("run_python", json!({"inner": 5})).unwrap_err();
+        let refused = arguments::<NestedArguments>("run_python", json!({"inner": 5})).unwrap_err();
         assert_eq!(
             refused.message,
             "wrong arguments at `inner`: invalid type: integer `5`, expected an object; see the input schema of `run_python`"

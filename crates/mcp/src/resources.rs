@@ -14,7 +14,7 @@ use crate::answer::Link;
 use crate::refusal::Refusal;
 use crate::sessions::Use;
 use crate::shared::McpShared;
-use crate::uri::{self, Named, media_type};
+use crate::uri::{self, UriTarget, media_type};
 use cellblock_interpreter::hosting::Owner;
 
 mod published;
@@ -87,7 +87,7 @@ pub(crate) async fn read(
     let place = ConversionPlace::take().await;
     let _place = place.map_err(|busy| not_read(uri, busy.into()))?;
     let (bytes, media_type) = match named {
-        Named::Artifact(id) => {
+        UriTarget::Artifact(id) => {
             let known = server
                 .sessions
                 .of(owner)
@@ -104,7 +104,7 @@ pub(crate) async fn read(
             })?;
             (bytes.to_vec(), made.media_type)
         }
-        Named::File { session, path } => {
+        UriTarget::File { session, path } => {
             let used = server.sessions.of_owner(owner, &session).map_err(|_| missing())?;
             let read = if let Some(content) = dataset_at(server, &used, &path).await {
                 content
@@ -115,11 +115,11 @@ pub(crate) async fn read(
             let bytes = read.map_err(|refusal| not_read(uri, refusal))?;
             (bytes, media_type(&path).to_owned())
         }
-        Named::Dataset { session, name } => {
+        UriTarget::Dataset { session, name } => {
             let used = server.sessions.of_owner(owner, &session).map_err(|_| missing())?;
             dataset(server, &used, &name, uri).await?.ok_or_else(missing)?
         }
-        Named::Published { project, slug } => {
+        UriTarget::Published { project, slug } => {
             let read = published::read(server, owner, &project, &slug).await;
             let dataset = read.map_err(|refusal| not_read(uri, refusal))?;
             (dataset, media_type("dataset.json").to_owned())

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::answer::CallAnswer;
-use crate::conversations::{self, Conversations, Followed, McpConversation};
+use crate::conversations::{self, CallGuard, Conversations, McpConversation};
 use crate::display::{self, AnswerDisplay};
 use crate::engine::LazyInterpreter;
 use crate::options::Options;
@@ -27,7 +27,7 @@ use crate::progress::CallProgress;
 use crate::refusal::named;
 use crate::sessions::McpSessions;
 use crate::shared::McpShared;
-use crate::tasks::{Tasks, Working};
+use crate::tasks::{TaskCall, Tasks};
 use crate::tools::{Call, OfferedTool, Work, arguments};
 use crate::{prompts, resources};
 use cellblock_interpreter::Interpreter;
@@ -51,7 +51,7 @@ const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without ne
 #[derive(Clone, Debug)]
 pub struct Server {
     shared: Arc<McpShared>,
-    serving: Arc<Serving>,
+    serving: Arc<ServerState>,
     access: Access,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Access {
 
 /// Tools and calls at work, for all clones.
 #[derive(Debug)]
-struct Serving {
+struct ServerState {
     tools: Vec<OfferedTool>,
     tasks: Tasks,
     /// Calls that a request of their conversation may stop.
@@ -83,7 +83,7 @@ impl Server {
     /// A server that answers one client, as [`Owner::local`]. It starts a task: call it within a runtime.
     pub fn new(engine: LazyInterpreter, options: Options) -> Self {
         Self {
-            serving: Arc::new(Serving {
+            serving: Arc::new(ServerState {
                 tools: OfferedTool::offered(&options),
                 tasks: Tasks::new(options.max_cell_timeout),
                 conversations: Conversations::default(),
@@ -167,15 +167,15 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
         conversation: Option<McpConversation>,
-        working: &Working,
-    ) -> Option<Followed> {
+        working: &TaskCall,
+    ) -> Option<CallGuard> {
         let conversation = conversation?;
         let conversations = &self.serving.conversations;
         Some(conversations.follow(conversation, context.id.clone(), working.stop.clone()))
     }
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
-    fn begin(&self, work: Work, mut call: Call) -> Working {
+    fn begin(&self, work: Work, mut call: Call) -> TaskCall {
         let stop = call.stop.clone();
         let (shared, ending) = (Arc::clone(&self.shared), self.serving.ending.clone());
         let answer = self.serving.calls.spawn(async move {
@@ -188,7 +188,7 @@ impl Server {
             let store = shared.engine.now().map(Interpreter::store);
             answer.finish(call.display, store).await
         });
-        Working {
+        TaskCall {
             answer,
             guard: stop.clone().drop_guard(),
             stop,

@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// A call at work, away from the request that began it.
 #[derive(Debug)]
-pub(crate) struct Working {
+pub(crate) struct TaskCall {
     pub(crate) answer: JoinHandle<CallToolResult>,
     pub(crate) stop: CancellationToken,
     /// Stops the call when nobody waits for it any more.
@@ -49,7 +49,7 @@ impl Tasks {
     }
 
     /// Goes on with a call as a task.
-    pub(crate) fn begin(&self, owner: &Owner, working: Working) -> Task {
+    pub(crate) fn begin(&self, owner: &Owner, working: TaskCall) -> Task {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let options = TaskOptions::new()
             .with_ttl_ms(millis(self.kept))
@@ -57,7 +57,7 @@ impl Tasks {
             .with_status_message("the code is running");
         self.of(owner).spawn(options, |task| {
             Box::pin(async move {
-                let Working {
+                let TaskCall {
                     mut answer,
                     stop,
                     guard,

@@ -30,7 +30,7 @@ pub(crate) const PUBLISHED_TEMPLATE: &str = "cellblock://projects/{project}/data
 
 /// Object that a URI names.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum UriTarget {
     Artifact(ArtifactId),
     File { session: String, path: String },
     Dataset { session: String, name: String },
@@ -59,24 +59,24 @@ pub(crate) fn published(project: &str, slug: &str) -> String {
 }
 
 /// Parses a URI; returns nothing if it is none of these.
-pub(crate) fn parse(uri: &str) -> Option<Named> {
+pub(crate) fn parse(uri: &str) -> Option<UriTarget> {
     if let Some(id) = uri.strip_prefix(ARTIFACTS) {
-        return id.parse().ok().map(Named::Artifact);
+        return id.parse().ok().map(UriTarget::Artifact);
     }
     if let Some(rest) = uri.strip_prefix(PROJECTS) {
         let (project, slug) = rest.split_once("/datasets/")?;
         let (project, slug) = (project.to_owned(), slug.to_owned());
-        return Some(Named::Published { project, slug });
+        return Some(UriTarget::Published { project, slug });
     }
     let (session, rest) = uri.strip_prefix(SESSIONS)?.split_once('/')?;
     let session = session.to_owned();
     let decode = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
     if let Some(path) = rest.strip_prefix("files/") {
         let path = format!("/{}", decode(path)?);
-        return Some(Named::File { session, path });
+        return Some(UriTarget::File { session, path });
     }
     let name = decode(rest.strip_prefix("datasets/")?)?;
-    Some(Named::Dataset { session, name })
+    Some(UriTarget::Dataset { session, name })
 }
 
 /// A file's media type by its name.
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_uri_round_trips() {
         let id = ArtifactId::of(b"");
-        assert_eq!(parse(&artifact(id)), Some(Named::Artifact(id)));
+        assert_eq!(parse(&artifact(id)), Some(UriTarget::Artifact(id)));
         let path = "/workspace/a b/ü%2F?#.csv".to_owned();
         let uri = file("sess_1", &path);
         assert_eq!(
@@ -118,17 +118,17 @@ mod tests {
             "cellblock://sessions/sess_1/files/workspace/a%20b/%C3%BC%252F%3F%23.csv"
         );
         let session = "sess_1".to_owned();
-        assert_eq!(parse(&uri), Some(Named::File { session, path }));
+        assert_eq!(parse(&uri), Some(UriTarget::File { session, path }));
         let session = "sess_1".to_owned();
         let name = "wine.csv".to_owned();
         assert_eq!(
             parse(&dataset("sess_1", "wine.csv")),
-            Some(Named::Dataset { session, name })
+            Some(UriTarget::Dataset { session, name })
         );
         let (project, slug) = ("macro".to_owned(), "gdp".to_owned());
         assert_eq!(
             parse(&published("macro", "gdp")),
-            Some(Named::Published { project, slug })
+            Some(UriTarget::Published { project, slug })
         );
     }
 

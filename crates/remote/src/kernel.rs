@@ -14,11 +14,11 @@ use tokio::time::{sleep, timeout};
 
 use super::interrupts::Interrupts;
 use super::link::Link;
-use super::mux::{Receiving, Sending};
+use super::mux::{StreamReceiver, StreamSender};
 use super::record::{Record, Records};
 use super::wire::{PART, ToServer};
 use cellblock_sandbox::Result;
-use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal, read_now};
+use cellblock_sandbox::backend::{BoxFuture, Kernel, ProcessEnd, Signal, read_now};
 use cellblock_sandbox::error::DuringIo;
 
 /// Maximum time that an interrupt waits for earlier messages to the kernel. If the kernel cannot
@@ -63,7 +63,7 @@ impl Signal for Signals {
 pub(super) fn kernel(
     link: &Arc<Link>,
     stream: u32,
-    halves: (Sending, Receiving),
+    halves: (StreamSender, StreamReceiver),
     pid: u32,
 ) -> Result<Kernel> {
     let (ours, theirs) = UnixStream::pair().during("make a channel")?;
@@ -128,7 +128,7 @@ pub(super) fn kernel(
 }
 
 /// Sends the data that can be read now; `false` at its end.
-async fn pass_on(read: impl Fn(&mut [u8]) -> std::io::Result<usize>, sending: &Sending) -> bool {
+async fn pass_on(read: impl Fn(&mut [u8]) -> std::io::Result<usize>, sending: &StreamSender) -> bool {
     let mut buffer = vec![0; PART];
     loop {
         match read(&mut buffer) {
@@ -148,14 +148,14 @@ struct Bridge {
     frames: Option<OwnedWriteHalf>,
     stdout: pipe::Sender,
     stderr: pipe::Sender,
-    end: watch::Sender<Option<Ending>>,
+    end: watch::Sender<Option<ProcessEnd>>,
 }
 
 impl Drop for Bridge {
     fn drop(&mut self) {
         self.end.send_if_modified(|end| {
             let first = end.is_none();
-            end.get_or_insert(Ending::Unknown);
+            end.get_or_insert(ProcessEnd::Unknown);
             first
         });
     }
@@ -180,7 +180,7 @@ impl Bridge {
     }
 
     /// Forwards the kernel's records in order until it has ended or the connection is lost.
-    async fn carry(&mut self, mut receiving: Receiving, link: &Link) {
+    async fn carry(&mut self, mut receiving: StreamReceiver, link: &Link) {
         let mut records = Records::default();
         'connected: while let Some(bytes) = receiving.next().await {
             records.push(&bytes);

@@ -47,7 +47,7 @@ pub use wire::MAX_MESSAGE;
 
 use link::{Link, unexpected};
 use sandbox::RemoteSandbox;
-use wire::{Answer, Ask, Hello};
+use wire::{Answer, Hello, RemoteRequest};
 
 /// Maximum time for a server to describe its image.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ const LAYER_LIMIT: Duration = Duration::from_mins(10);
 /// Creates sandboxes by requesting them from another Cellblock.
 #[derive(Debug)]
 pub struct RemoteBackend {
-    place: Place,
+    place: SandboxLocation,
     /// The first connection to a local process or to a server of a fleet, for the first sandbox. One to a shared server would
     /// count against the key's quota while it is unused.
     first: Mutex<Option<Link>>,
@@ -75,7 +75,7 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Location of the sandboxes.
 #[derive(Debug)]
-enum Place {
+enum SandboxLocation {
     Server(RemoteConfig),
     Local(LocalConfig),
     Fleet(FleetConfig),
@@ -89,7 +89,7 @@ impl RemoteBackend {
         satisfies(&demands, &hello.report)?;
         let manifest = described(&link, &hello).await?;
         Ok(Self::new(
-            Place::Server(config),
+            SandboxLocation::Server(config),
             None,
             demands,
             manifest,
@@ -104,7 +104,13 @@ impl RemoteBackend {
         satisfies(&demands, &hello.report)?;
         let manifest = described(&link, &hello).await?;
         let failed = import_libraries(&link).await?;
-        let backend = Self::new(Place::Fleet(fleet), Some(link), demands, manifest, hello.report);
+        let backend = Self::new(
+            SandboxLocation::Fleet(fleet),
+            Some(link),
+            demands,
+            manifest,
+            hello.report,
+        );
         backend.learn(&failed);
         Ok(backend)
     }
@@ -119,7 +125,7 @@ impl RemoteBackend {
             return Err(Error::protocol("remote", "its sandboxes are of another image"));
         }
         Ok(Self::new(
-            Place::Local(local),
+            SandboxLocation::Local(local),
             Some(link),
             demands,
             manifest,
@@ -127,7 +133,13 @@ impl RemoteBackend {
         ))
     }
 
-    fn new(place: Place, first: Option<Link>, demands: Demands, manifest: Manifest, report: Report) -> Self {
+    fn new(
+        place: SandboxLocation,
+        first: Option<Link>,
+        demands: Demands,
+        manifest: Manifest,
+        report: Report,
+    ) -> Self {
         Self {
             place,
             first: Mutex::new(first),
@@ -146,9 +158,9 @@ impl RemoteBackend {
     /// Returns the server's address.
     pub fn address(&self) -> String {
         match &self.place {
-            Place::Server(config) => config.address(),
-            Place::Local(local) => local.name.clone(),
-            Place::Fleet(fleet) => fleet.name.clone(),
+            SandboxLocation::Server(config) => config.address(),
+            SandboxLocation::Local(local) => local.name.clone(),
+            SandboxLocation::Fleet(fleet) => fleet.name.clone(),
         }
     }
 
@@ -162,7 +174,10 @@ impl RemoteBackend {
     /// Returns the image's network clients.
     pub async fn audit(&self) -> Result<AuditReport> {
         let link = self.connect().await?;
-        match link.ask(Ask::Audit {}, "audit its image", LAYER_LIMIT).await? {
+        match link
+            .ask(RemoteRequest::Audit {}, "audit its image", LAYER_LIMIT)
+            .await?
+        {
             Answer::Audit { report } => Ok(report),
             _ => Err(unexpected()),
         }
@@ -171,7 +186,7 @@ impl RemoteBackend {
     /// Returns the id of a layer with these requirements, which the server resolves and installs.
     pub async fn layer(&self, requirements: &[String]) -> Result<String> {
         let link = self.connect().await?;
-        let ask = Ask::Layer {
+        let ask = RemoteRequest::Layer {
             requirements: requirements.to_vec(),
         };
         match link.ask(ask, "install packages", LAYER_LIMIT).await? {
@@ -183,9 +198,9 @@ impl RemoteBackend {
     /// Connects to the server and checks that its image has not changed.
     async fn connect(&self) -> Result<Link> {
         let (link, Hello { image, report, .. }) = match &self.place {
-            Place::Server(config) => config.connect().await?,
-            Place::Local(local) => local.connect().await?,
-            Place::Fleet(fleet) => fleet.connect().await?,
+            SandboxLocation::Server(config) => config.connect().await?,
+            SandboxLocation::Local(local) => local.connect().await?,
+            SandboxLocation::Fleet(fleet) => fleet.connect().await?,
         };
         if image != self.manifest.id {
             return Err(Error::protocol(
@@ -206,8 +221,8 @@ impl RemoteBackend {
         };
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let local = match &self.place {
-            Place::Local(local) => Some(local.clone()),
-            Place::Server(_) | Place::Fleet(_) => None,
+            SandboxLocation::Local(local) => Some(local.clone()),
+            SandboxLocation::Server(_) | SandboxLocation::Fleet(_) => None,
         };
         let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits, local).await?;
         Ok(Box::new(sandbox))
@@ -215,7 +230,7 @@ impl RemoteBackend {
 
     async fn warm(&self) -> Result<()> {
         // Each server of a fleet imports them before it is ready; asking would start another one.
-        if !matches!(self.place, Place::Fleet(_)) {
+        if !matches!(self.place, SandboxLocation::Fleet(_)) {
             let link = self.connect().await?;
             self.learn(&import_libraries(&link).await?);
         }
@@ -231,29 +246,29 @@ impl RemoteBackend {
 impl Backend for RemoteBackend {
     fn name(&self) -> &'static str {
         match &self.place {
-            Place::Server(_) => "remote",
-            Place::Local(local) => local.backend,
-            Place::Fleet(fleet) => fleet.backend,
+            SandboxLocation::Server(_) => "remote",
+            SandboxLocation::Local(local) => local.backend,
+            SandboxLocation::Fleet(fleet) => fleet.backend,
         }
     }
 
     fn wall(&self) -> Option<&str> {
         match &self.place {
-            Place::Server(_) => None,
-            Place::Local(local) => local.wall.as_deref(),
-            Place::Fleet(fleet) => fleet.wall.as_deref(),
+            SandboxLocation::Server(_) => None,
+            SandboxLocation::Local(local) => local.wall.as_deref(),
+            SandboxLocation::Fleet(fleet) => fleet.wall.as_deref(),
         }
     }
 
     fn lacks(&self) -> &'static [Lack] {
         match &self.place {
-            Place::Server(_) | Place::Fleet(_) => &[Lack::Checkpoints, Lack::Forks],
-            Place::Local(local) => local.lacks,
+            SandboxLocation::Server(_) | SandboxLocation::Fleet(_) => &[Lack::Checkpoints, Lack::Forks],
+            SandboxLocation::Local(local) => local.lacks,
         }
     }
 
     fn suspends(&self) -> bool {
-        matches!(&self.place, Place::Local(local) if local.suspends)
+        matches!(&self.place, SandboxLocation::Local(local) if local.suspends)
     }
 
     fn report(&self) -> Report {
@@ -273,7 +288,7 @@ impl Backend for RemoteBackend {
 /// Returns the image that a server describes.
 async fn described(link: &Link, hello: &Hello) -> Result<Manifest> {
     let answer = link
-        .ask(Ask::Describe {}, "describe its image", DESCRIBE_LIMIT)
+        .ask(RemoteRequest::Describe {}, "describe its image", DESCRIBE_LIMIT)
         .await?;
     let Answer::Image { manifest } = answer else {
         return Err(unexpected());
@@ -288,7 +303,7 @@ async fn described(link: &Link, hello: &Hello) -> Result<Manifest> {
 
 /// Waits until a server's kernels start without importing, and returns the modules that failed.
 async fn import_libraries(link: &Link) -> Result<Vec<String>> {
-    let asked = link.ask(Ask::Warm {}, "import the image's libraries", WARM_LIMIT);
+    let asked = link.ask(RemoteRequest::Warm {}, "import the image's libraries", WARM_LIMIT);
     match asked.await? {
         Answer::Warm { failed_modules } => Ok(failed_modules),
         _ => Err(unexpected()),

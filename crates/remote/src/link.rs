@@ -13,31 +13,31 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::local::LocalMachine;
-use super::mux::{Mux, MuxTransport, Pulse, Receiving, Sending};
+use super::mux::{Mux, MuxTransport, Pulse, StreamReceiver, StreamSender};
 use super::refusal::RemoteRefusal;
-use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
+use super::wire::{Answer, GENERATION, Hello, RemoteRequest, ToClient, ToServer};
 use cellblock_sandbox::{Error, Result};
 
 /// Maximum time for a server to introduce itself.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
 /// The callers that wait for a response, by request; `None` once no more will come.
-type Waiting = Arc<Mutex<Option<HashMap<u64, Caller>>>>;
+type PendingCalls = Arc<Mutex<Option<HashMap<u64, Caller>>>>;
 type Caller = oneshot::Sender<Result<Answer, RemoteRefusal>>;
 
 /// A connection to a server. Dropping it ends everything that the server holds for it.
 pub(super) struct Link {
     mux: Arc<Mux>,
-    waiting: Waiting,
+    waiting: PendingCalls,
     last: AtomicU64,
     listener: JoinHandle<()>,
-    keep: Keep,
+    keep: LinkGuard,
     /// The machine at the other end, which ends with the connection.
     machine: Option<Weak<dyn LocalMachine>>,
 }
 
 /// Value that is dropped with the connection.
-type Keep = Arc<Mutex<Option<Box<dyn Send + Sync>>>>;
+type LinkGuard = Arc<Mutex<Option<Box<dyn Send + Sync>>>>;
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,8 +81,8 @@ impl Link {
                 ),
             ));
         }
-        let waiting = Waiting::new(Mutex::new(Some(HashMap::new())));
-        let keep = Keep::default();
+        let waiting = PendingCalls::new(Mutex::new(Some(HashMap::new())));
+        let keep = LinkGuard::default();
         let listening = listen(heard, Arc::clone(&waiting), Arc::clone(&mux));
         let kept = Arc::clone(&keep);
         let listener = tokio::spawn(async move {
@@ -122,7 +122,7 @@ impl Link {
     }
 
     /// Opens a stream.
-    pub(super) fn open(&self, id: u32) -> (Sending, Receiving) {
+    pub(super) fn open(&self, id: u32) -> (StreamSender, StreamReceiver) {
         self.mux.open(id)
     }
 
@@ -154,7 +154,12 @@ impl Link {
 
     /// Sends a request once. A request without a response because the connection was lost may have
     /// been executed.
-    pub(super) async fn ask(&self, ask: Ask, action: &'static str, limit: Duration) -> Result<Answer> {
+    pub(super) async fn ask(
+        &self,
+        ask: RemoteRequest,
+        action: &'static str,
+        limit: Duration,
+    ) -> Result<Answer> {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answered) = oneshot::channel();
         match &mut *lock(&self.waiting) {
@@ -182,7 +187,7 @@ impl Drop for Link {
     }
 }
 
-async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: Waiting, mux: Arc<Mux>) {
+async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: PendingCalls, mux: Arc<Mux>) {
     while let Some(json) = heard.recv().await {
         let (id, answer) = match serde_json::from_slice(&json) {
             Ok(ToClient::Answer { id, answer }) => (id, Ok(answer)),
@@ -201,7 +206,7 @@ async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: Waiting, mux: Arc<Mux
     drop(lock(&waiting).take());
 }
 
-fn take(waiting: &Waiting, id: u64) -> Option<Caller> {
+fn take(waiting: &PendingCalls, id: u64) -> Option<Caller> {
     lock(waiting).as_mut()?.remove(&id)
 }
 
@@ -255,10 +260,13 @@ mod tests {
             let server = tokio::spawn(answer_and_close(theirs));
             let started = Link::start(framed(ours), Pulse::default(), None).await;
             let (link, _) = started.unwrap();
-            let answered = link.ask(Ask::Suspend {}, "suspend", HELLO_LIMIT).await;
+            let answered = link.ask(RemoteRequest::Suspend {}, "suspend", HELLO_LIMIT).await;
             assert!(matches!(answered, Ok(Answer::Done {})), "{turn}: {answered:?}");
             link.ended().await;
-            let refused = link.ask(Ask::Usage {}, "ask", HELLO_LIMIT).await.unwrap_err();
+            let refused = link
+                .ask(RemoteRequest::Usage {}, "ask", HELLO_LIMIT)
+                .await
+                .unwrap_err();
             assert!(is_lost(&refused), "{turn}: {refused}");
             server.await.unwrap();
         }

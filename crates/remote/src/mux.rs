@@ -63,12 +63,12 @@ impl<T, E> MuxTransport<E> for T where
 /// A connection. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Mux {
-    shared: Arc<Shared>,
+    shared: Arc<MuxState>,
     reader: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MuxState {
     out: mpsc::Sender<Wire>,
     streams: Mutex<HashMap<u32, Arc<Channel>>>,
     /// Reason for its end.
@@ -97,18 +97,18 @@ struct Inbox {
 
 /// The sending half of a stream.
 #[derive(Clone, Debug)]
-pub(super) struct Sending {
+pub(super) struct StreamSender {
     id: u32,
     channel: Arc<Channel>,
-    shared: Arc<Shared>,
+    shared: Arc<MuxState>,
 }
 
 /// The receiving half of a stream. Dropping it closes the stream.
 #[derive(Debug)]
-pub(super) struct Receiving {
+pub(super) struct StreamReceiver {
     id: u32,
     channel: Arc<Channel>,
-    shared: Arc<Shared>,
+    shared: Arc<MuxState>,
     /// Consumed bytes since the last credit.
     owed: usize,
 }
@@ -128,7 +128,7 @@ impl Mux {
         let (sink, stream) = transport.split();
         let (out, queue) = mpsc::channel(OUTGOING);
         let (controls, heard) = mpsc::channel(CONTROLS);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MuxState {
             out,
             streams: Mutex::default(),
             lost: watch::channel(None).0,
@@ -141,7 +141,7 @@ impl Mux {
     }
 
     /// Opens a stream; the peer opens the same one.
-    pub(super) fn open(&self, id: u32) -> (Sending, Receiving) {
+    pub(super) fn open(&self, id: u32) -> (StreamSender, StreamReceiver) {
         let channel = Arc::new(Channel {
             inbox: Mutex::default(),
             arrived: Notify::new(),
@@ -154,12 +154,12 @@ impl Mux {
             streams.insert(id, Arc::clone(&channel));
         }
         drop(streams);
-        let sending = Sending {
+        let sending = StreamSender {
             id,
             channel: Arc::clone(&channel),
             shared: Arc::clone(&self.shared),
         };
-        let receiving = Receiving {
+        let receiving = StreamReceiver {
             id,
             channel,
             shared: Arc::clone(&self.shared),
@@ -222,7 +222,7 @@ impl Drop for Mux {
     }
 }
 
-impl Shared {
+impl MuxState {
     fn streams(&self) -> MutexGuard<'_, HashMap<u32, Arc<Channel>>> {
         self.streams.lock()
     }
@@ -313,7 +313,7 @@ impl Channel {
     }
 }
 
-impl Sending {
+impl StreamSender {
     /// Sends bytes as the receiver's window permits.
     pub(super) async fn send(&self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
@@ -346,7 +346,7 @@ impl Sending {
     }
 }
 
-impl Receiving {
+impl StreamReceiver {
     /// Returns received bytes, at least one; `None` at the end. Dropping the future loses nothing.
     /// The bytes count until [`done`](Self::done).
     pub(super) async fn next(&mut self) -> Option<Bytes> {
@@ -385,7 +385,7 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for StreamReceiver {
     fn drop(&mut self) {
         let mut streams = self.shared.streams();
         // Its number may have been reused.
@@ -402,7 +402,7 @@ async fn read<E: std::fmt::Display>(
     mut stream: Pin<Box<dyn Stream<Item = Result<Bytes, E>> + Send>>,
     controls: mpsc::Sender<Bytes>,
     pulse: Pulse,
-    shared: Arc<Shared>,
+    shared: Arc<MuxState>,
 ) {
     let mut lost = shared.lost.subscribe();
     let reason = loop {

@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use cellblock_sandbox::backend::Ending;
+use cellblock_sandbox::backend::ProcessEnd;
 
 /// Maximum size of a record in bytes.
 pub(super) const LARGEST: usize = 64 * 1024;
@@ -21,7 +21,7 @@ pub(super) enum Record {
     /// The kernel closed its channel.
     Closed,
     /// The kernel ended.
-    Ended(Ending),
+    Ended(ProcessEnd),
 }
 
 impl Record {
@@ -34,9 +34,9 @@ impl Record {
             Self::Closed => (3, Bytes::new()),
             Self::Ended(ending) => {
                 let (how, number) = match ending {
-                    Ending::Exited(code) => (0, *code),
-                    Ending::Signaled(signal) => (1, *signal),
-                    Ending::Unknown => (2, 0),
+                    ProcessEnd::Exited(code) => (0, *code),
+                    ProcessEnd::Signaled(signal) => (1, *signal),
+                    ProcessEnd::Unknown => (2, 0),
                 };
                 let mut carried = BytesMut::with_capacity(HEAD);
                 carried.put_u8(how);
@@ -84,9 +84,9 @@ impl Records {
             (4, HEAD) => {
                 let (how, number) = (carried.get_u8(), carried.get_i32());
                 Ok(Some(Record::Ended(match how {
-                    0 => Ending::Exited(number),
-                    1 => Ending::Signaled(number),
-                    _ => Ending::Unknown,
+                    0 => ProcessEnd::Exited(number),
+                    1 => ProcessEnd::Signaled(number),
+                    _ => ProcessEnd::Unknown,
                 })))
             }
             _ => Err(format!("a record of kind {kind} with {length} bytes")),
@@ -107,9 +107,9 @@ mod tests {
             Record::Frames(Bytes::from_static(b"frame")),
             Record::Stderr(Bytes::from_static(b"e")),
             Record::Closed,
-            Record::Ended(Ending::Signaled(9)),
-            Record::Ended(Ending::Exited(-1)),
-            Record::Ended(Ending::Unknown),
+            Record::Ended(ProcessEnd::Signaled(9)),
+            Record::Ended(ProcessEnd::Exited(-1)),
+            Record::Ended(ProcessEnd::Unknown),
         ];
         let bytes: Vec<u8> = sent.iter().flat_map(Record::encode).collect();
         for size in 1..bytes.len() {

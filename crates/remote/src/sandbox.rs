@@ -16,10 +16,10 @@ use super::error::is_lost;
 use super::kernel::kernel;
 use super::link::{Link, unexpected};
 use super::local::LocalConfig;
-use super::mux::{Receiving, Sending};
-use super::wire::{Answer, Ask, GUEST, PART, ToServer};
+use super::mux::{StreamReceiver, StreamSender};
+use super::wire::{Answer, GUEST, PART, RemoteRequest, ToServer};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{BoxFuture, Branched, Kernel, Sandbox, Suspension, Usage};
+use cellblock_sandbox::backend::{BoxFuture, Kernel, Sandbox, SandboxBranches, Suspension, Usage};
 use cellblock_sandbox::error::DuringIo;
 use cellblock_sandbox::guest::Guest;
 use cellblock_sandbox::{Error, Result};
@@ -55,7 +55,7 @@ impl RemoteSandbox {
         limits: &Limits,
         local: Option<LocalConfig>,
     ) -> Result<Self> {
-        let ask = Ask::Create {
+        let ask = RemoteRequest::Create {
             limits: limits.clone(),
         };
         Self::take(link, id, ask, local).await
@@ -63,15 +63,15 @@ impl RemoteSandbox {
 
     /// Takes over the sandbox of a connection that was suspended.
     pub(super) async fn resume(link: Link, id: String, local: LocalConfig) -> Result<Self> {
-        Self::take(link, id, Ask::Resume {}, Some(local)).await
+        Self::take(link, id, RemoteRequest::Resume {}, Some(local)).await
     }
 
-    async fn take(link: Link, id: String, ask: Ask, local: Option<LocalConfig>) -> Result<Self> {
+    async fn take(link: Link, id: String, ask: RemoteRequest, local: Option<LocalConfig>) -> Result<Self> {
         let link = Arc::new(link);
         let (sending, receiving) = link.open(GUEST);
         // In one round trip: the server answers one request after the other, and refuses a kernel without a sandbox.
         let stream = FIRST_KERNEL;
-        let asked = Ask::StartKernel { stream };
+        let asked = RemoteRequest::StartKernel { stream };
         let kernel = start(&link, stream, asked, "start a kernel", 2 * LIFE_LIMIT);
         let (made, kernel) = tokio::try_join!(
             biased;
@@ -110,18 +110,18 @@ impl RemoteSandbox {
         }
         let stream = self.stream();
         let (ask, action) = match rescued {
-            None => (Ask::StartKernel { stream }, "start a kernel"),
-            Some(pid) => (Ask::Rescue { stream, pid }, "let a standby take over"),
+            None => (RemoteRequest::StartKernel { stream }, "start a kernel"),
+            Some(pid) => (RemoteRequest::Rescue { stream, pid }, "let a standby take over"),
         };
         start(&self.link, stream, ask, action, LIFE_LIMIT).await
     }
 
     /// Sends a file, about which `ask` then says what to do with it.
-    async fn upload(&self, file: &File, ask: Ask, action: &'static str) -> Result<()> {
+    async fn upload(&self, file: &File, ask: RemoteRequest, action: &'static str) -> Result<()> {
         let bytes = file.metadata().during("look at a file")?.len();
         let stream = self.stream();
         let (sending, _receiving) = self.link.open(stream);
-        let announced = Ask::Upload { stream, bytes };
+        let announced = RemoteRequest::Upload { stream, bytes };
         self.link.ask(announced, "take a file", USAGE_LIMIT).await?;
         let sent = async {
             let mut part = vec![0; PART];
@@ -156,7 +156,7 @@ impl RemoteSandbox {
 async fn start(
     link: &Arc<Link>,
     stream: u32,
-    ask: Ask,
+    ask: RemoteRequest,
     action: &'static str,
     limit: Duration,
 ) -> Result<Kernel> {
@@ -195,7 +195,7 @@ impl Sandbox for RemoteSandbox {
     }
 
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, _path: &'a Path) -> BoxFuture<'a, Result<()>> {
-        let ask = Ask::Mount {
+        let ask = RemoteRequest::Mount {
             name: name.to_owned(),
         };
         Box::pin(self.upload(file, ask, "mount a dataset"))
@@ -210,7 +210,7 @@ impl Sandbox for RemoteSandbox {
             let packed = tokio::task::spawn_blocking(move || packed(&source)).await;
             let packed = packed.unwrap_or_else(|error| Err(error.into()));
             let archive = packed.during("pack a layer")?;
-            let ask = Ask::Install { layer: id.to_owned() };
+            let ask = RemoteRequest::Install { layer: id.to_owned() };
             self.upload(&archive, ask, "install a layer").await
         })
     }
@@ -219,7 +219,7 @@ impl Sandbox for RemoteSandbox {
         Box::pin(super::suspend::suspend(self, kernel))
     }
 
-    fn branch(self: Box<Self>, kernel: Kernel, count: usize) -> BoxFuture<'static, Result<Branched>> {
+    fn branch(self: Box<Self>, kernel: Kernel, count: usize) -> BoxFuture<'static, Result<SandboxBranches>> {
         Box::pin(super::suspend::branch(self, kernel, count))
     }
 
@@ -227,7 +227,7 @@ impl Sandbox for RemoteSandbox {
         Box::pin(async {
             match self
                 .link
-                .ask(Ask::Usage {}, "tell what is used", USAGE_LIMIT)
+                .ask(RemoteRequest::Usage {}, "tell what is used", USAGE_LIMIT)
                 .await?
             {
                 Answer::Usage { usage } => Ok(usage),
@@ -253,7 +253,10 @@ impl Sandbox for RemoteSandbox {
 
     fn destroy(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let asked = self.link.ask(Ask::Destroy {}, "end a sandbox", LIFE_LIMIT).await;
+            let asked = self
+                .link
+                .ask(RemoteRequest::Destroy {}, "end a sandbox", LIFE_LIMIT)
+                .await;
             match asked {
                 // When the connection ends, the server ends everything that it holds for it.
                 Err(error) if is_lost(&error) => Ok(()),
@@ -271,7 +274,7 @@ impl Drop for RemoteSandbox {
 }
 
 /// Transports bytes between a socket and a stream until one of the two ends.
-async fn join(socket: UnixStream, sending: Sending, mut receiving: Receiving) {
+async fn join(socket: UnixStream, sending: StreamSender, mut receiving: StreamReceiver) {
     let (mut read, mut write) = socket.into_split();
     let out = async {
         let mut buffer = vec![0; PART];

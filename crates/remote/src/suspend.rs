@@ -12,20 +12,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cellblock_sandbox::backend::{BoxFuture, Branched, Dormant, Kernel, Lease, Sandbox, Suspension};
+use cellblock_sandbox::backend::{
+    BoxFuture, DormantSandbox, Kernel, Lease, Sandbox, SandboxBranches, Suspension,
+};
 use cellblock_sandbox::{Error, Result};
 
 use crate::MADE;
 use crate::link::unexpected;
 use crate::local::{LocalConfig, LocalMachine, OpenedStream, SavedMachine};
 use crate::sandbox::{LIFE_LIMIT, RemoteSandbox};
-use crate::wire::{Answer, Ask};
+use crate::wire::{Answer, RemoteRequest};
 
 /// Maximum time for a server to close the connection of a sandbox that it has suspended.
 const CLOSE_LIMIT: Duration = Duration::from_secs(20);
 
 /// A machine without a connection.
-struct Detached {
+struct DetachedMachine {
     id: String,
     local: LocalConfig,
     machine: Arc<dyn LocalMachine>,
@@ -40,7 +42,7 @@ struct DormantMachine {
 }
 
 /// A sandbox that was detached, or that goes on for this reason.
-type Detaching = std::result::Result<Detached, (Lease, Error)>;
+type DetachResult = std::result::Result<DetachedMachine, (Lease, Error)>;
 
 pub(super) async fn suspend(sandbox: Box<RemoteSandbox>, kernel: Kernel) -> Result<Suspension> {
     let detached = match detach(sandbox, kernel).await? {
@@ -49,19 +51,23 @@ pub(super) async fn suspend(sandbox: Box<RemoteSandbox>, kernel: Kernel) -> Resu
     };
     match detached.machine.save().await {
         Ok(saved) => {
-            let Detached { id, local, .. } = detached;
+            let DetachedMachine { id, local, .. } = detached;
             Ok(Suspension::Dormant(Box::new(DormantMachine { id, local, saved })))
         }
         Err(error) => Ok(Suspension::Refused(Box::new(detached.attach().await?), error)),
     }
 }
 
-pub(super) async fn branch(sandbox: Box<RemoteSandbox>, kernel: Kernel, count: usize) -> Result<Branched> {
+pub(super) async fn branch(
+    sandbox: Box<RemoteSandbox>,
+    kernel: Kernel,
+    count: usize,
+) -> Result<SandboxBranches> {
     let detached = match detach(sandbox, kernel).await? {
         Ok(detached) => detached,
         Err((own, error)) => {
             let branches = Err(error);
-            return Ok(Branched { own, branches });
+            return Ok(SandboxBranches { own, branches });
         }
     };
     let saved = detached.machine.save().await;
@@ -77,18 +83,18 @@ pub(super) async fn branch(sandbox: Box<RemoteSandbox>, kernel: Kernel, count: u
         Ok(branches)
     };
     let branches = branches.await;
-    Ok(Branched { own, branches })
+    Ok(SandboxBranches { own, branches })
 }
 
 /// Lets the machine close its connection.
-async fn detach(sandbox: Box<RemoteSandbox>, kernel: Kernel) -> Result<Detaching> {
+async fn detach(sandbox: Box<RemoteSandbox>, kernel: Kernel) -> Result<DetachResult> {
     let (Some(machine), Some(local)) = (sandbox.link.machine(), sandbox.local.clone()) else {
         let error = Error::request("suspend a sandbox of another computer");
         return Ok(Err((Lease { sandbox, kernel }, error)));
     };
     match sandbox
         .link
-        .ask(Ask::Suspend {}, "suspend a sandbox", LIFE_LIMIT)
+        .ask(RemoteRequest::Suspend {}, "suspend a sandbox", LIFE_LIMIT)
         .await
     {
         Ok(Answer::Done {}) => {}
@@ -98,14 +104,14 @@ async fn detach(sandbox: Box<RemoteSandbox>, kernel: Kernel) -> Result<Detaching
     }
     let closed = tokio::time::timeout(CLOSE_LIMIT, sandbox.link.ended()).await;
     closed.map_err(|_| Error::too_late("the end of a suspended connection", CLOSE_LIMIT))?;
-    Ok(Ok(Detached {
+    Ok(Ok(DetachedMachine {
         id: sandbox.id.clone(),
         local,
         machine,
     }))
 }
 
-impl Detached {
+impl DetachedMachine {
     /// Lets the machine go on.
     async fn attach(self) -> Result<Lease> {
         let stream = self.machine.reconnect().await?;
@@ -117,7 +123,7 @@ impl Detached {
     }
 }
 
-impl Dormant for DormantMachine {
+impl DormantSandbox for DormantMachine {
     fn bytes(&self) -> u64 {
         self.saved.bytes()
     }

@@ -98,7 +98,7 @@ impl Wire {
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ToServer {
     /// A request; its response has the same number.
-    Ask { id: u64, ask: Ask },
+    Ask { id: u64, ask: RemoteRequest },
     /// SIGINT for the kernel of this stream.
     Interrupt { kernel: u32 },
     /// SIGKILL for the kernel of this stream.
@@ -110,7 +110,7 @@ pub(super) enum ToServer {
 /// A request of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Ask {
+pub(super) enum RemoteRequest {
     /// Creates the connection's only sandbox.
     Create { limits: Limits },
     /// Starts a kernel on this stream.

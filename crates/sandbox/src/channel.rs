@@ -7,7 +7,7 @@ use cellblock_protocol::{Blob, Frame, FrameLimits, Header, MessageSet, Prefix, e
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
-use crate::incoming::Incoming;
+use crate::incoming::SocketReader;
 
 /// Maximum size of a blob in memory; larger ones are spilled to an unlinked file, so that no guest
 /// can make the host's memory grow.
@@ -27,12 +27,12 @@ pub struct FrameReader<R, M> {
     buffer: BytesMut,
     /// Number of bytes that the next read requests.
     read: usize,
-    partial: Option<Partial<M>>,
+    partial: Option<PartialFrame<M>>,
 }
 
 /// A frame whose header has been read.
 #[derive(Debug)]
-struct Partial<M> {
+struct PartialFrame<M> {
     header: Header<M>,
     blobs: Vec<Blob>,
     current: Option<(Sink, u64)>,
@@ -129,7 +129,7 @@ impl<R: AsyncRead + Unpin, M: MessageSet> FrameReader<R, M> {
             };
             let header = prefix.header(header).map_err(|error| self.broken(&error))?;
             self.buffer.advance(end);
-            self.partial = Some(Partial {
+            self.partial = Some(PartialFrame {
                 header,
                 blobs: Vec::new(),
                 current: None,
@@ -162,7 +162,7 @@ impl<R: AsyncRead + Unpin, M: MessageSet> FrameReader<R, M> {
     }
 }
 
-impl<M> Partial<M> {
+impl<M> PartialFrame<M> {
     /// Moves bytes from the buffer to blobs; `true` when all blobs are complete.
     fn fill(&mut self, buffer: &mut BytesMut, spill_over: u64) -> bool {
         while let Some(length) = self.header.blobs.get(self.blobs.len()).copied() {
@@ -213,7 +213,7 @@ impl Sink {
     }
 }
 
-impl<M> FrameReader<Incoming, M> {
+impl<M> FrameReader<SocketReader, M> {
     /// Returns whether unread bytes have arrived.
     pub(crate) fn has_more(&self) -> bool {
         self.inner.has_more()
@@ -311,7 +311,7 @@ mod tests {
         reader.buffer.extend_from_slice(&bytes);
         reader.inner = &[];
         assert!(reader.partial.is_none());
-        reader.partial = Some(Partial {
+        reader.partial = Some(PartialFrame {
             header: Header {
                 message: lost,
                 blobs: vec![6],

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::channel::{FrameReader, write_parts};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
-use crate::incoming::{Incoming, Outgoing, split};
+use crate::incoming::{SocketReader, SocketWriter, split};
 
 mod command;
 mod connection;
@@ -41,13 +41,13 @@ const PASSED_BACK: usize = 2;
 /// A guest. Dropping it closes its channel, which ends its room.
 #[derive(Debug)]
 pub struct Guest {
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<GuestRequest>,
     /// Number of the last message.
     last: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
-struct Ask {
+struct GuestRequest {
     number: u64,
     /// The head of its frame.
     head: Vec<u8>,
@@ -55,7 +55,7 @@ struct Ask {
     answer: Answer,
 }
 
-impl Ask {
+impl GuestRequest {
     /// Encodes a message. One that is too large fails here, where it costs no guest.
     fn new(number: u64, message: &ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<Self> {
         let blobs: Vec<_> = blob.iter().map(|blob| blob.len() as u64).collect();
@@ -82,14 +82,14 @@ enum Answer {
 /// Relays requests of another party to a guest.
 #[derive(Debug)]
 pub struct Relay {
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<GuestRequest>,
     /// Responses of the guest.
     pub answers: mpsc::Receiver<Frame<FromGuest>>,
 }
 
 /// Sends relayed requests.
 #[derive(Clone, Debug)]
-pub struct GuestRequests(mpsc::Sender<Ask>);
+pub struct GuestRequests(mpsc::Sender<GuestRequest>);
 
 impl Relay {
     /// Returns the sender for requests.
@@ -120,7 +120,7 @@ impl GuestRequests {
         {
             *named = relayed(*named)?;
         }
-        let ask = Ask::new(number, &message, blob, Answer::None)?;
+        let ask = GuestRequest::new(number, &message, blob, Answer::None)?;
         self.0.send(ask).await.map_err(|_| Error::gone("guest"))
     }
 }
@@ -155,7 +155,7 @@ fn answered(message: &mut FromGuest) -> Option<&mut u64> {
 
 /// Content of a directory in the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct DirectoryListing {
     /// Stamp for a later call that lists only subsequent changes.
     pub stamp: u64,
     /// Regular files.
@@ -223,7 +223,7 @@ impl Guest {
     }
 
     /// Lists regular files below `root` that changed since an earlier stamp.
-    pub async fn list(&self, root: &str, since: Option<u64>, max_files: u32) -> Result<Listing> {
+    pub async fn list(&self, root: &str, since: Option<u64>, max_files: u32) -> Result<DirectoryListing> {
         let message = ToGuest::List {
             request: 0,
             root: root.to_owned(),
@@ -239,7 +239,7 @@ impl Guest {
                 ..
             } => {
                 files.truncate(max_files as usize);
-                Ok(Listing {
+                Ok(DirectoryListing {
                     stamp,
                     files,
                     skipped,
@@ -328,7 +328,7 @@ impl Guest {
 
 /// Numbers a message and hands it to the task that owns the channel.
 async fn send(
-    asks: &mpsc::Sender<Ask>,
+    asks: &mpsc::Sender<GuestRequest>,
     last: &AtomicU64,
     mut message: ToGuest,
     blob: Option<Vec<u8>>,
@@ -339,7 +339,7 @@ async fn send(
     if let Some(place) = number_of(&mut message).filter(|place| **place == 0) {
         *place = number;
     }
-    let ask = Ask::new(number, &message, blob, answer)?;
+    let ask = GuestRequest::new(number, &message, blob, answer)?;
     asks.send(ask).await.map_err(|_| Error::gone("guest"))?;
     Ok(number)
 }
@@ -376,7 +376,7 @@ fn unexpected() -> Error {
 
 /// Receiver that waits for messages of a guest.
 #[derive(Debug, Default)]
-struct Waiting {
+struct GuestWaiters {
     answers: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,
     commands: HashMap<u64, mpsc::Sender<CommandEvent>>,
     passed_on: Option<mpsc::Sender<Frame<FromGuest>>>,
@@ -385,9 +385,9 @@ struct Waiting {
 /// The task that owns a guest's channel. It reads and writes at the same time: a guest that is
 /// answering at length takes nothing in meanwhile, and would wait for ever for a host that writes.
 async fn own(
-    mut frames: FrameReader<Incoming, FromGuest>,
-    mut write: Outgoing,
-    mut queue: mpsc::Receiver<Ask>,
+    mut frames: FrameReader<SocketReader, FromGuest>,
+    mut write: SocketWriter,
+    mut queue: mpsc::Receiver<GuestRequest>,
 ) {
     let waiting = Mutex::default();
     let read = async {
@@ -415,11 +415,11 @@ async fn own(
 }
 
 /// Locks what waits; never held while something is awaited.
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock(waiting: &Mutex<GuestWaiters>) -> MutexGuard<'_, GuestWaiters> {
     waiting.lock()
 }
 
-async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut Outgoing) -> Result<()> {
+async fn pass_on(waiting: &Mutex<GuestWaiters>, ask: GuestRequest, write: &mut SocketWriter) -> Result<()> {
     let number = ask.number;
     match ask.answer {
         Answer::None => {}
@@ -434,7 +434,7 @@ async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut Outgoing) -> Re
     write_parts(write, parts.map(Vec::as_slice).collect()).await
 }
 
-async fn hear(waiting: &Mutex<Waiting>, mut frame: Frame<FromGuest>) -> Result<()> {
+async fn hear(waiting: &Mutex<GuestWaiters>, mut frame: Frame<FromGuest>) -> Result<()> {
     if let Some(number) = answered(&mut frame.message)
         && *number & PASSED_ON != 0
     {

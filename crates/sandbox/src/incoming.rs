@@ -16,13 +16,13 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
 /// Takes a channel apart.
-pub fn split(channel: UnixStream) -> io::Result<(Incoming, Outgoing)> {
+pub fn split(channel: UnixStream) -> io::Result<(SocketReader, SocketWriter)> {
     let socket = Arc::new(watch(channel.into_std()?, Interest::READABLE)?);
-    let outgoing = Outgoing {
+    let outgoing = SocketWriter {
         socket: Arc::clone(&socket),
         blocked: None,
     };
-    Ok((Incoming(socket), outgoing))
+    Ok((SocketReader(socket), outgoing))
 }
 
 /// Registers a socket for one kind of readiness.
@@ -40,9 +40,9 @@ fn watch<T: AsRawFd>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
 /// takes a short read for the end of the available data, so a sandbox could hold back its frames in
 /// the host's socket; this type relies only on the operating system.
 #[derive(Debug)]
-pub struct Incoming(Arc<AsyncFd<Socket>>);
+pub struct SocketReader(Arc<AsyncFd<Socket>>);
 
-impl Incoming {
+impl SocketReader {
     /// Returns whether bytes are available now, including those that the runtime does not know of
     /// yet.
     pub(crate) fn has_more(&self) -> bool {
@@ -50,7 +50,7 @@ impl Incoming {
     }
 }
 
-impl AsyncRead for Incoming {
+impl AsyncRead for SocketReader {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -73,13 +73,13 @@ impl AsyncRead for Incoming {
 
 /// Writes. The other end sees the end of the channel when this is dropped.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct SocketWriter {
     socket: Arc<AsyncFd<Socket>>,
     /// Another descriptor of the socket, watched while it has no room.
     blocked: Option<AsyncFd<OwnedFd>>,
 }
 
-impl Outgoing {
+impl SocketWriter {
     fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         loop {
             match self.socket.get_ref().write_vectored(parts) {
@@ -90,7 +90,7 @@ impl Outgoing {
     }
 }
 
-impl AsyncWrite for Outgoing {
+impl AsyncWrite for SocketWriter {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
@@ -135,13 +135,13 @@ impl AsyncWrite for Outgoing {
     }
 }
 
-impl AsFd for Outgoing {
+impl AsFd for SocketWriter {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
     }
 }
 
-impl Drop for Outgoing {
+impl Drop for SocketWriter {
     fn drop(&mut self) {
         // The other half may outlive this one. Without a peer there is nobody to tell.
         let _ = self.socket.get_ref().shutdown(Shutdown::Write);

@@ -15,11 +15,11 @@ const CHUNK: usize = 256 * 1024;
 /// runs beside everything else that its owner waits for.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    frames: VecDeque<Outgoing>,
+    frames: VecDeque<OutgoingFrame>,
 }
 
 #[derive(Debug)]
-struct Outgoing {
+struct OutgoingFrame {
     /// The bytes to send next: first the header, then parts of blobs.
     chunk: Vec<u8>,
     sent: usize,
@@ -36,7 +36,7 @@ impl Outbox {
         let lengths: Vec<_> = blobs.iter().map(Blob::len).collect();
         let chunk = encode_before(message, &lengths, &FrameLimits::default())
             .map_err(|error| Error::request(error.to_string()))?;
-        self.frames.push_back(Outgoing {
+        self.frames.push_back(OutgoingFrame {
             chunk,
             sent: 0,
             begun: false,
@@ -85,7 +85,7 @@ impl Outbox {
     }
 }
 
-impl Outgoing {
+impl OutgoingFrame {
     /// Takes the next part of the blobs; `false` if there is none.
     fn refill(&mut self) -> Result<bool> {
         self.sent = 0;

@@ -52,12 +52,12 @@ impl From<usize> for PoolConfig {
 /// Keeps sandboxes ready and refills itself.
 #[derive(Debug)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     refill: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolState {
     backend: Arc<dyn Backend>,
     config: PoolConfig,
     lines: Mutex<Vec<Line>>,
@@ -88,7 +88,7 @@ const REFILL_PAUSE: Duration = Duration::from_millis(500);
 impl Pool {
     /// Starts filling a pool of sandboxes with these limits.
     pub fn start(backend: Arc<dyn Backend>, limits: Limits, config: PoolConfig) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolState {
             backend,
             config,
             lines: Mutex::new(vec![Line {
@@ -139,7 +139,7 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
+impl PoolState {
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock()
     }
@@ -233,7 +233,7 @@ async fn create_once(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
     Ok(Lease { sandbox, kernel })
 }
 
-async fn refill(shared: Arc<Shared>) {
+async fn refill(shared: Arc<PoolState>) {
     loop {
         let Some(limits) = shared.missing() else {
             shared.taken.notified().await;
@@ -254,7 +254,7 @@ async fn refill(shared: Arc<Shared>) {
 }
 
 /// Creates a sandbox whose first request will not take longer than others.
-async fn create_ready(shared: &Shared, limits: &Limits) -> Result<Lease> {
+async fn create_ready(shared: &PoolState, limits: &Limits) -> Result<Lease> {
     let backend = shared.backend.as_ref();
     let mut lease = create(backend, limits).await?;
     if backend.name().parse().is_ok_and(BackendKind::wakes_slowly) {
@@ -292,14 +292,14 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::backend::{BoxFuture, Hold, Sandbox};
+    use crate::backend::{BoxFuture, KernelHold, Sandbox};
     use crate::channel::FrameReader;
     use crate::incoming::split;
 
     /// Returns a kernel that is nothing but its channels, and its end of the main one.
     fn kernel() -> (Kernel, UnixStream) {
         let (host, own) = UnixStream::pair().unwrap();
-        let hold = Hold::Here {
+        let hold = KernelHold::Here {
             pidfd: None,
             spare: UnixStream::pair().unwrap().0,
         };
@@ -311,12 +311,12 @@ mod tests {
 
     /// A backend that refuses sandboxes once it has imported its image.
     #[derive(Debug, Default)]
-    struct Importing {
+    struct ImportingBackend {
         waits: AtomicBool,
         imported: Notify,
     }
 
-    impl Backend for Importing {
+    impl Backend for ImportingBackend {
         fn name(&self) -> &'static str {
             "process"
         }
@@ -340,7 +340,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_longer_while_the_image_is_being_imported() {
-        let (backend, limits) = (Arc::new(Importing::default()), Limits::default());
+        let (backend, limits) = (Arc::new(ImportingBackend::default()), Limits::default());
         let limit = Duration::from_secs(30);
         let started = tokio::time::Instant::now();
         let waiting = create_in_time(backend.as_ref(), &limits, limit);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::pool::create;
 use cellblock_testkit::wait::until_ok;
 use cellblock_testkit::{Count, LeakOwner};
@@ -72,7 +72,7 @@ async fn one_round(backend: &dyn Backend, round: u32) {
         }
         2 => {
             let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(1)").await;
-            assert_eq!(end, End::Lost(Ending::Exited(1)));
+            assert_eq!(end, End::Lost(ProcessEnd::Exited(1)));
             lease.sandbox.destroy().await.unwrap();
         }
         3 => drop(lease),

@@ -116,7 +116,7 @@ impl Cli {
     }
 
     /// Runs to the end; an error when the time limit came first.
-    pub fn run(self) -> Result<Finished> {
+    pub fn run(self) -> Result<CommandOutput> {
         self.start()?.finish()
     }
 
@@ -240,7 +240,7 @@ impl RunningCli {
     }
 
     /// Waits for the end; an error when the time limit came first.
-    pub fn finish(mut self) -> Result<Finished> {
+    pub fn finish(mut self) -> Result<CommandOutput> {
         let (stdout, stdout_ended) = drain(&self.stdout, self.deadline);
         let (stderr, stderr_ended) = drain(&self.stderr, self.deadline);
         let status = self.wait_until_deadline()?;
@@ -259,7 +259,7 @@ impl RunningCli {
                 self.shown
             );
         }
-        Ok(Finished {
+        Ok(CommandOutput {
             status,
             stdout,
             stderr,
@@ -313,7 +313,7 @@ fn lossy(bytes: &[u8]) -> String {
 
 /// Exit status of a command, and its output.
 #[derive(Debug)]
-pub struct Finished {
+pub struct CommandOutput {
     /// The exit status.
     pub status: ExitStatus,
     /// Its standard output.
@@ -322,7 +322,7 @@ pub struct Finished {
     pub stderr: String,
 }
 
-impl Finished {
+impl CommandOutput {
     /// Returns the exit code, or 128 plus the signal that ended the command, as a shell does.
     pub fn code(&self) -> i32 {
         self.status

@@ -10,26 +10,26 @@ use crate::{Cli, workspace_root};
 /// Building an image may download its packages.
 const LIMIT: Duration = Duration::from_mins(10);
 
-type Built = OnceLock<Result<String, String>>;
+type BuildResult = OnceLock<Result<String, String>>;
 
 /// Returns the file of an image without packages, which it builds where it is missing.
 ///
 /// A server spends seconds of processor time on the libraries of the default image before its first cell. As `CELLBLOCK_IMAGE`, this one
 /// saves them.
 pub fn bare_image() -> Result<&'static str> {
-    static BUILT: Built = OnceLock::new();
+    static BUILT: BuildResult = OnceLock::new();
     built(&BUILT, || described("bare.toml"))
 }
 
 /// Returns the file of an image with numpy, pandas and pyarrow, which it builds where it is missing.
 pub fn small_image() -> Result<&'static str> {
-    static BUILT: Built = OnceLock::new();
+    static BUILT: BuildResult = OnceLock::new();
     built(&BUILT, || described("small.toml"))
 }
 
 /// Returns the name of the image with Polars that comes with Cellblock, which it builds where it is missing.
 pub fn polars_image() -> Result<&'static str> {
-    static BUILT: Built = OnceLock::new();
+    static BUILT: BuildResult = OnceLock::new();
     built(&BUILT, || "polars".to_owned())
 }
 
@@ -38,7 +38,7 @@ fn described(file: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn built(once: &'static Built, image: impl FnOnce() -> String) -> Result<&'static str> {
+fn built(once: &'static BuildResult, image: impl FnOnce() -> String) -> Result<&'static str> {
     let build = || {
         let image = image();
         match Cli::new(["image", "build", &image]).limit(LIMIT).run() {

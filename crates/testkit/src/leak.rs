@@ -7,7 +7,7 @@ mod ancestry;
 mod find;
 mod own;
 
-pub use own::{Count, LeakOwner, Uncounted};
+pub use own::{Count, LeakOwner, LeakReport};
 
 #[cfg(test)]
 mod tests;

@@ -52,19 +52,19 @@ pub mod wait;
 mod websocket;
 
 pub use capability::{Capability, firecracker, pip_wheel, postgres_program, python313};
-pub use cli::{Cli, Finished, RunningCli};
+pub use cli::{Cli, CommandOutput, RunningCli};
 #[cfg(feature = "databases")]
 pub use database::DatabaseServer;
 pub use denied::without_user_namespaces;
 pub use image::{bare_image, polars_image, small_image};
 pub use judged::{SuiteCounts, judged};
-pub use leak::{Count, LeakOwner, Uncounted};
+pub use leak::{Count, LeakOwner, LeakReport};
 pub use log_records::LogRecords;
 pub use page::fenced;
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use s3_server::S3Server;
 pub use schema::Schema;
-pub use skip::{Skipped, expected_skips, lacking, missing};
+pub use skip::{SkipResult, expected_skips, lacking, missing};
 pub use uploads::{UploadAnswer, UploadProbe};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};
@@ -79,7 +79,7 @@ macro_rules! require {
     };
     ($capability:path) => {
         if $crate::missing($capability, module_path!()) {
-            return $crate::Skipped::skipped();
+            return $crate::SkipResult::skipped();
         }
     };
 }

@@ -10,16 +10,16 @@ use crate::capability::Capability;
 use crate::places::{target_dir, workspace_root};
 
 /// Return value of a test that is skipped: `()` or `Ok(())`.
-pub trait Skipped {
+pub trait SkipResult {
     /// Makes the value.
     fn skipped() -> Self;
 }
 
-impl Skipped for () {
+impl SkipResult for () {
     fn skipped() -> Self {}
 }
 
-impl<E> Skipped for Result<(), E> {
+impl<E> SkipResult for Result<(), E> {
     fn skipped() -> Self {
         Ok(())
     }

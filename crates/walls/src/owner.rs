@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_guest::machine::{Beside, BesideEnded, MachineOrder, NAME};
+use cellblock_guest::machine::{MachineOrder, NAME, SideCommand, SideCommandEnd};
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::fds;
 use parking_lot::Mutex;
@@ -29,13 +29,13 @@ pub(crate) struct MachineOwner {
     control: Arc<OwnedFd>,
     /// Held from a command until its answer, also when nobody waits for that any more: the next command must not take it for its own.
     asking: Arc<Mutex<()>>,
-    printed: watch::Receiver<Printed>,
+    printed: watch::Receiver<MachineOutput>,
     ended: watch::Receiver<bool>,
 }
 
 /// Output of a machine and its program.
 #[derive(Debug, Default)]
-struct Printed {
+struct MachineOutput {
     last: String,
     /// Whether a template has said that it is ready to be saved. A kernel on a busy host may say a lot before and after.
     ready: bool,
@@ -57,7 +57,7 @@ impl MachineOwner {
         drop(command);
         let mut child = spawned.map_err(|error| format!("start `{}`: {error}", executable.display()))?;
         fds::send(&ours, machine, &[]).map_err(|error| chain(&error))?;
-        let printed = Arc::new(watch::channel(Printed::default()).0);
+        let printed = Arc::new(watch::channel(MachineOutput::default()).0);
         let mut reading = JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
             reading.spawn(keep(stdout, Arc::clone(&printed)));
@@ -116,15 +116,15 @@ impl MachineOwner {
         let name = command.join(" ");
         let status = tokio::task::spawn_blocking(move || {
             let _asking = asking.lock();
-            fds::send(&*control, &Beside(command), &[])?;
-            fds::receive::<BesideEnded>(&*control)
+            fds::send(&*control, &SideCommand(command), &[])?;
+            fds::receive::<SideCommandEnd>(&*control)
         })
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| chain(&error))?;
         match status {
-            Some((BesideEnded(0), _)) => Ok(()),
-            Some((BesideEnded(status), _)) => Err(format!(
+            Some((SideCommandEnd(0), _)) => Ok(()),
+            Some((SideCommandEnd(status), _)) => Err(format!(
                 "`{name}` ended with the wait status {status}: {}",
                 self.last_words()
             )),
@@ -137,7 +137,7 @@ impl MachineOwner {
 }
 
 /// Keeps the last bytes of an output, and logs its lines.
-async fn keep(output: impl AsyncRead + Unpin, kept: Arc<watch::Sender<Printed>>) {
+async fn keep(output: impl AsyncRead + Unpin, kept: Arc<watch::Sender<MachineOutput>>) {
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         tracing::debug!(target: "cellblock::machine", "{line}");

@@ -5,9 +5,9 @@ use tokio::sync::Mutex;
 
 /// Remembered answers to questions. Failures are not remembered: people repair them.
 #[derive(Debug)]
-pub(crate) struct Remembered<Q, A>(Mutex<Vec<(Q, A)>>);
+pub(crate) struct AnswerCache<Q, A>(Mutex<Vec<(Q, A)>>);
 
-impl<Q: Clone + Eq + Send, A: Clone + Send> Remembered<Q, A> {
+impl<Q: Clone + Eq + Send, A: Clone + Send> AnswerCache<Q, A> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::const_new(Vec::new()))
     }
@@ -35,7 +35,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_found_once_and_a_failure_is_not_remembered() {
-        let known = Remembered::new();
+        let known = AnswerCache::new();
         let failed = known
             .find(&1, async { Err(Error::missing_protection("none".to_owned())) })
             .await;

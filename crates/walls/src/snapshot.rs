@@ -362,13 +362,13 @@ fn unchanged(metadata: &fs::Metadata) -> (u64, i64, i64) {
 
 fn sha256(path: &Path) -> io::Result<String> {
     let mut digest = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut Hashing(&mut digest))?;
+    io::copy(&mut File::open(path)?, &mut HashWriter(&mut digest))?;
     Ok(hex(&digest.finalize()))
 }
 
-struct Hashing<'a>(&'a mut Sha256);
+struct HashWriter<'a>(&'a mut Sha256);
 
-impl io::Write for Hashing<'_> {
+impl io::Write for HashWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())

@@ -31,7 +31,7 @@ pub struct Wake {
 /// The machine's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Awake {
+struct WakeAnswer {
     identity: String,
 }
 
@@ -70,7 +70,7 @@ impl Wake {
             // Ends what an earlier host may have left in a serial port.
             stream.write_all(b"\n").await?;
             write_line(stream, self).await?;
-            read_line::<Awake>(stream).await
+            read_line::<WakeAnswer>(stream).await
         };
         let answer = tokio::time::timeout(limit, exchange)
             .await
@@ -94,7 +94,7 @@ impl Wake {
     /// Answers inside a machine, once it has changed its seed, time and name.
     pub async fn answer<S: AsyncWrite + Unpin + Send>(&self, stream: &mut S) -> io::Result<()> {
         let identity = self.identity.clone();
-        write_line(stream, &Awake { identity }).await
+        write_line(stream, &WakeAnswer { identity }).await
     }
 }
 

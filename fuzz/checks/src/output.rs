@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use cellblock_artifact::Store;
-use cellblock_interpreter::output::{DecodedOutput, Decoding, DecodingLimits, Output, OutputError, Scalar};
+use cellblock_interpreter::output::{
+    DecodedOutput, DecodingLimits, Output, OutputDecoder, OutputError, Scalar,
+};
 use cellblock_interpreter::render;
 use cellblock_protocol::{self as protocol, Blob, FigureLibrary, FromKernel};
 use object_store::memory::InMemory;
@@ -105,7 +107,7 @@ fn depth(value: &Value) -> usize {
 /// Decodes an output as a session does, and checks the result.
 fn decode(output: protocol::Output, blobs: Vec<Blob>) -> Option<(Store, Output)> {
     let store = Store::new(Arc::new(InMemory::new()));
-    let decoding = Decoding::new(store.clone()).with_limits(LIMITS);
+    let decoding = OutputDecoder::new(store.clone()).with_limits(LIMITS);
     match RUNTIME.block_on(decoding.decode(output, blobs)) {
         Ok(DecodedOutput { output, unkept }) => {
             assert!(unkept.is_empty(), "a store in memory keeps everything");

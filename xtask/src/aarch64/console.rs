@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Transcript {
     /// Every program that ended.
-    ended: Vec<Ended>,
+    ended: Vec<ProgramEnd>,
     /// Number of skipped tests for each lacking capability.
     skipped: BTreeMap<String, usize>,
     /// The names of tests that failed.
@@ -20,7 +20,7 @@ pub(super) struct Transcript {
 
 /// Result of a program.
 #[derive(Debug, PartialEq, Eq)]
-struct Ended {
+struct ProgramEnd {
     name: String,
     status: i32,
     seconds: u64,
@@ -36,7 +36,7 @@ impl Transcript {
             let words: Vec<_> = line.split_whitespace().collect();
             match words[..] {
                 ["VM", "start", ..] => (passed, failed) = (0, 0),
-                ["VM", "ended", name, status, seconds] => transcript.ended.push(Ended {
+                ["VM", "ended", name, status, seconds] => transcript.ended.push(ProgramEnd {
                     name: name.to_owned(),
                     status: status.parse().unwrap_or(-1),
                     seconds: seconds.parse().unwrap_or(0),

@@ -15,7 +15,7 @@ use crate::{is_everything_required, target_folder};
 
 /// A line that a test has recorded.
 #[derive(Debug, Deserialize)]
-struct Recorded {
+struct VerdictLine {
     judge: String,
     #[serde(flatten)]
     verdict: Verdict,
@@ -37,7 +37,7 @@ pub(super) fn recorded(file: &Path) -> Result<BTreeMap<String, Verdict>> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let mut all: BTreeMap<String, Verdict> = BTreeMap::new();
     for line in text.lines() {
-        let Recorded { judge, verdict } =
+        let VerdictLine { judge, verdict } =
             serde_json::from_str(line).with_context(|| format!("read `{line}` of {}", file.display()))?;
         let worst = all.get(&judge).is_none_or(|it| verdict.passed < it.passed);
         if worst {

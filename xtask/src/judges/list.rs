@@ -6,14 +6,14 @@ pub(super) struct Judge {
     pub(super) name: &'static str,
     /// The suite and its version. Numbers are compared only with those of the same suite.
     pub(super) suite: &'static str,
-    pub(super) how: How,
+    pub(super) how: SuiteRunner,
     /// Whether a test that CI runs reports its numbers.
     pub(super) is_in_ci: bool,
 }
 
 /// Way in which a suite runs.
 #[derive(Debug)]
-pub(super) enum How {
+pub(super) enum SuiteRunner {
     /// A program that runs it against a server, and prints its numbers.
     Program {
         /// The command; `{url}` is the server's address and `{folder}` a folder for what it installs.
@@ -34,7 +34,7 @@ const fn mcp(name: &'static str, suite: &'static str, command: &'static [&'stati
     Judge {
         name,
         suite,
-        how: How::Program { command, needs: None },
+        how: SuiteRunner::Program { command, needs: None },
         is_in_ci: true,
     }
 }
@@ -44,7 +44,7 @@ const fn package(name: &'static str, suite: &'static str, command: &'static [&'s
     Judge {
         name,
         suite,
-        how: How::Program { command, needs: None },
+        how: SuiteRunner::Program { command, needs: None },
         is_in_ci: false,
     }
 }
@@ -64,7 +64,7 @@ const fn of_test(
     Judge {
         name,
         suite,
-        how: How::Test {
+        how: SuiteRunner::Test {
             package,
             target,
             test,
@@ -132,7 +132,7 @@ pub(super) const JUDGES: &[Judge] = &[
     Judge {
         name: "e2b",
         suite: "`e2b-dev/code-interpreter`, `python/tests`",
-        how: How::Program {
+        how: SuiteRunner::Program {
             command: &[
                 "python3",
                 "tests/judges/e2b.py",

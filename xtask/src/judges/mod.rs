@@ -15,7 +15,7 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, bail};
 
 use crate::suite::of_package;
-use list::{How, JUDGES, Judge};
+use list::{JUDGES, Judge, SuiteRunner};
 use server::Server;
 use table::{Page, Verdict};
 
@@ -45,7 +45,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
         .collect();
     let before = Page::read(&fs::read_to_string(root.join(PAGE)).unwrap_or_default());
     let mut now = before.clone();
-    let is_program = |judge: &&Judge| matches!(judge.how, How::Program { .. });
+    let is_program = |judge: &&Judge| matches!(judge.how, SuiteRunner::Program { .. });
     let server = chosen.iter().copied().any(|judge| is_program(&judge));
     let server = server.then(|| Server::start(root)).transpose()?;
     let url = server.as_ref().map_or("", |server| &server.url);
@@ -73,7 +73,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
 impl Judge {
     /// Returns what it lacks to run, if it lacks something.
     fn missing(&self) -> Option<String> {
-        let How::Program {
+        let SuiteRunner::Program {
             needs: Some((variable, what)),
             ..
         } = self.how
@@ -90,8 +90,8 @@ impl Judge {
             bail!(missing);
         }
         match self.how {
-            How::Program { command, .. } => program(root, url, command),
-            How::Test {
+            SuiteRunner::Program { command, .. } => program(root, url, command),
+            SuiteRunner::Test {
                 package,
                 target,
                 test,

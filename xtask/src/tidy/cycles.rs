@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Violation;
-use super::modules::{self, Used};
+use super::modules::{self, CratePath};
 use super::tree::File;
 
 /// One import that an edge stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct ImportSite {
     path: String,
     line: usize,
 }
@@ -23,7 +23,7 @@ struct Package {
     modules: BTreeSet<String>,
     /// Modules of the names that the crate's root imports.
     root: BTreeMap<String, String>,
-    imports: BTreeMap<String, BTreeMap<String, Place>>,
+    imports: BTreeMap<String, BTreeMap<String, ImportSite>>,
 }
 
 /// Cycles of all crates.
@@ -75,7 +75,7 @@ impl Package {
         }
     }
 
-    fn learn_names(&mut self, uses: Vec<Used>) {
+    fn learn_names(&mut self, uses: Vec<CratePath>) {
         for used in uses {
             if used.path.len() > 1 && self.modules.contains(&used.path[0]) {
                 self.root.insert(used.name, used.path[0].clone());
@@ -85,7 +85,7 @@ impl Package {
 
     fn learn_imports(&mut self, file: &File, module: &[&str]) {
         let from = module[0];
-        for Used { path, line, .. } in modules::used(file.tokens(), module) {
+        for CratePath { path, line, .. } in modules::used(file.tokens(), module) {
             let Some(first) = path.first() else { continue };
             let to = if self.modules.contains(first) {
                 first
@@ -95,7 +95,7 @@ impl Package {
                 continue;
             };
             if to != from {
-                let place = Place {
+                let place = ImportSite {
                     path: file.path.clone(),
                     line,
                 };
@@ -154,7 +154,7 @@ impl Package {
         let place = &self.imports[from][to];
         let back = self.way(to, from).unwrap_or_default();
         let steps = back.windows(2).map(|pair| {
-            let Place { path, line } = &self.imports[pair[0]][pair[1]];
+            let ImportSite { path, line } = &self.imports[pair[0]][pair[1]];
             format!("`{}` imports `{}` ({path}:{line})", pair[0], pair[1])
         });
         let steps: Vec<_> = steps.collect();

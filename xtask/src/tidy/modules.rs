@@ -5,7 +5,7 @@ use super::tree::File;
 
 /// A path inside a crate, from the crate's root, and where it is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct CratePath {
     pub(super) path: Vec<String>,
     /// Name under which an import binds it.
     pub(super) name: String,
@@ -28,7 +28,7 @@ pub(super) fn place(file: &File) -> Option<(&str, Vec<&str>)> {
 /// Lists the paths below `crate::` that code in `module` names; for the crate's root, also those that it imports from its children.
 ///
 /// Tokens of macros are read, those of `#[cfg(test)]` modules are not.
-pub(super) fn used(tokens: &[Token], module: &[&str]) -> Vec<Used> {
+pub(super) fn used(tokens: &[Token], module: &[&str]) -> Vec<CratePath> {
     let module: Vec<_> = module.iter().map(|part| (*part).to_owned()).collect();
     let mut reader = Reader {
         tokens,
@@ -42,7 +42,7 @@ pub(super) fn used(tokens: &[Token], module: &[&str]) -> Vec<Used> {
 struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
-    used: Vec<Used>,
+    used: Vec<CratePath>,
 }
 
 impl<'a> Reader<'a> {
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         } else {
             path.last().cloned().unwrap_or_default()
         };
-        self.used.push(Used { path, name, line });
+        self.used.push(CratePath { path, name, line });
     }
 
     fn tree(&mut self, path: &[String]) {

@@ -15,7 +15,7 @@ const REGISTRY_HOSTS: [&str; 5] = [
 ];
 
 /// A file that may name something, and why.
-struct Allowed {
+struct StringException {
     path: &'static str,
     string: &'static str,
     #[expect(
@@ -26,23 +26,23 @@ struct Allowed {
 }
 
 /// Keep it short. An entry that nothing needs is refused as well.
-const ALLOWED: &[Allowed] = &[
-    Allowed {
+const ALLOWED: &[StringException] = &[
+    StringException {
         path: "crates/image/src/uv/mod.rs",
         string: "/home/",
         reason: "Homebrew on Linux always installs below `/home/linuxbrew`; uv is looked for there",
     },
-    Allowed {
+    StringException {
         path: "crates/image/src/uv/fetch.rs",
         string: "pypi.org",
         reason: "the documented default index of the image builder, which a variable replaces",
     },
-    Allowed {
+    StringException {
         path: "crates/guest/python/cellblock_kernel/library/pip.py",
         string: "pypi.org",
         reason: "the default index of pip, which a variable or an option replaces",
     },
-    Allowed {
+    StringException {
         path: "crates/image/src/scrub.rs",
         string: "/home/",
         reason: "its tests show that a builder's paths do not stay in an image",
@@ -73,7 +73,7 @@ pub(super) fn check(file: &File) -> Vec<Violation> {
 
 /// Refuses entries of the list that no file needs.
 pub(super) fn unused(files: &[File]) -> Vec<Violation> {
-    let needed = |entry: &Allowed| {
+    let needed = |entry: &StringException| {
         files
             .iter()
             .any(|file| file.path == entry.path && file.lines().any(|(_, line)| names(line, entry.string)))

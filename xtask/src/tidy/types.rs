@@ -7,7 +7,7 @@ use super::modules;
 use super::tree::File;
 
 /// Names that one type in each of these packages may have, and why.
-struct Allowed {
+struct NameException {
     names: &'static [&'static str],
     packages: &'static [&'static str],
     #[expect(
@@ -18,8 +18,8 @@ struct Allowed {
 }
 
 /// Keep it short. An entry that no package needs is rejected as well.
-const ALLOWED: &[Allowed] = &[
-    Allowed {
+const ALLOWED: &[NameException] = &[
+    NameException {
         names: &["Error"],
         packages: &[
             "crates/cli",
@@ -29,7 +29,7 @@ const ALLOWED: &[Allowed] = &[
         ],
         reason: "Rust's usual name for the error of a crate, which other crates import as `SandboxError`",
     },
-    Allowed {
+    NameException {
         names: &["Result"],
         packages: &[
             "crates/cli",
@@ -40,12 +40,12 @@ const ALLOWED: &[Allowed] = &[
         ],
         reason: "the standard library's `Result` with the crate's own error",
     },
-    Allowed {
+    NameException {
         names: &["Options"],
         packages: &["crates/gateway", "crates/mcp"],
         reason: "the settings of the whole crate, so its own name says whose they are",
     },
-    Allowed {
+    NameException {
         names: &[
             "Answer",
             "Chart",

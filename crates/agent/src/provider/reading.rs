@@ -30,7 +30,7 @@ pub(super) trait Assemble: Send + 'static {
 
 /// Reads a response to its end or its first error. Events before an error are returned first.
 pub(super) fn read(endpoint: ProviderEndpoint, body: Body, assembler: impl Assemble) -> ModelStream {
-    let reading = Reading {
+    let reading = EventReader {
         endpoint,
         body,
         form: Form::Unknown,
@@ -40,10 +40,10 @@ pub(super) fn read(endpoint: ProviderEndpoint, body: Body, assembler: impl Assem
         ready: VecDeque::new(),
         end: None,
     };
-    stream::try_unfold(reading, Reading::next).boxed()
+    stream::try_unfold(reading, EventReader::next).boxed()
 }
 
-struct Reading<A> {
+struct EventReader<A> {
     endpoint: ProviderEndpoint,
     body: Body,
     form: Form,
@@ -84,7 +84,7 @@ impl Form {
     }
 }
 
-impl<A: Assemble> Reading<A> {
+impl<A: Assemble> EventReader<A> {
     async fn next(mut self) -> Result<Option<(ModelEvent, Self)>, ProviderError> {
         loop {
             if let Some(event) = self.ready.pop_front() {

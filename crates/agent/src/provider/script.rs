@@ -61,7 +61,7 @@ pub struct ScriptedTurn {
     /// Text. `{{result}}` in it is replaced by the result of the last call.
     pub text: Option<String>,
     /// Calls at the end.
-    pub calls: Vec<Called>,
+    pub calls: Vec<ScriptedCall>,
     /// Reason for its end, if it differs from the usual one.
     pub finish: Option<ScriptedEnding>,
     /// Failure after everything else.
@@ -71,7 +71,7 @@ pub struct ScriptedTurn {
 /// A call of a tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Called {
+pub struct ScriptedCall {
     /// Id; generated if missing.
     pub id: Option<String>,
     /// Name of the tool.

@@ -14,7 +14,7 @@ const PIECE: usize = 12;
 
 /// A provider with prepared answers. Each request takes the next one.
 #[derive(Debug, Default)]
-pub struct Scripted {
+pub struct ScriptedProvider {
     answers: Mutex<VecDeque<ScriptedAnswer>>,
     asked: Mutex<Vec<ModelRequest>>,
 }
@@ -100,7 +100,7 @@ impl ScriptedAnswer {
     }
 }
 
-impl Scripted {
+impl ScriptedProvider {
     /// Creates a provider with these answers, the first for the first request.
     pub fn new(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Scripted {
     }
 }
 
-impl Provider for Scripted {
+impl Provider for ScriptedProvider {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         self.asked.lock().push(request);
         let answer = self.answers.lock().pop_front();

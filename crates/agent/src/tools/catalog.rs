@@ -18,12 +18,12 @@ const MAX_NAME: usize = 64;
 /// The tools that one turn may call.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    tools: Vec<Bound>,
+    tools: Vec<ServerTool>,
 }
 
 /// A tool with its server.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct ServerTool {
     /// The model's name for it.
     pub(crate) name: String,
     /// Label of its server.
@@ -37,7 +37,7 @@ pub(crate) struct Bound {
 }
 
 /// A server's response to the request for its tools.
-pub(crate) struct Answered {
+pub(crate) struct ServerOffer {
     pub(crate) label: String,
     /// The tools that it offers to this request, or the reason why there are none.
     pub(crate) offers: Result<Vec<ListedTool>, String>,
@@ -46,7 +46,7 @@ pub(crate) struct Answered {
 impl Catalog {
     /// Requests the tools of all servers at once; each applies its own timeout. Names in `taken`
     /// are those of the request's own tools.
-    pub(crate) async fn ask(sources: &[Source], taken: &[&str]) -> (Self, Vec<Answered>) {
+    pub(crate) async fn ask(sources: &[Source], taken: &[&str]) -> (Self, Vec<ServerOffer>) {
         let asked = sources.iter().map(|source| source.callee.tools());
         let offered = join_all(asked).await;
         let mut catalog = Self::default();
@@ -74,7 +74,7 @@ impl Catalog {
                     Ok(listed)
                 }
             };
-            answers.push(Answered {
+            answers.push(ServerOffer {
                 label: source.label.clone(),
                 offers,
             });
@@ -88,7 +88,7 @@ impl Catalog {
             name = free(qualified(&source.label, &tool.name), names);
         }
         names.insert(name.clone());
-        self.tools.push(Bound {
+        self.tools.push(ServerTool {
             name,
             label: source.label.clone(),
             callee: source.callee.clone(),
@@ -99,7 +99,7 @@ impl Catalog {
     }
 
     /// Returns the tool with this model name.
-    pub(crate) fn find(&self, name: &str) -> Option<&Bound> {
+    pub(crate) fn find(&self, name: &str) -> Option<&ServerTool> {
         self.tools.iter().find(|bound| bound.name == name)
     }
 
@@ -109,8 +109,9 @@ impl Catalog {
         label: &'a str,
         tool: Option<&'a str>,
     ) -> impl Iterator<Item = &'a str> {
-        let fits =
-            move |bound: &&Bound| bound.label == label && tool.is_none_or(|tool| tool == bound.tool.name);
+        let fits = move |bound: &&ServerTool| {
+            bound.label == label && tool.is_none_or(|tool| tool == bound.tool.name)
+        };
         self.tools.iter().filter(fits).map(|bound| bound.name.as_str())
     }
 
@@ -129,7 +130,7 @@ impl Catalog {
     }
 }
 
-impl Bound {
+impl ServerTool {
     /// Returns its server's label if the operator configured the server.
     pub(crate) fn configured(&self) -> Option<&str> {
         (!self.requested).then_some(&*self.label)

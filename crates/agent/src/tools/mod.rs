@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::{ToolServer, ToolServers};
 
-pub(crate) use catalog::{Bound, Catalog, free, model_name, qualified};
+pub(crate) use catalog::{Catalog, ServerTool, free, model_name, qualified};
 pub use options::{ContractRule, TurnOptions};
 pub use source::{Callee, OfferedToolset, Source, connector, sources};
 

@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::chart::{Drawing, Drawn};
+use super::chart::{ChartOutcome, ChartRequest};
 use super::code_call::{ClientFunctions, CodeCall};
-use super::fetch::{self, Fetch, Fetched};
-use super::step::{self, Call, Stop, Wants};
+use super::fetch::{self, Fetch, FetchResult};
+use super::step::{self, Call, CallPurpose, Stop};
 use super::toolset::ToolsetCall;
-use super::{Place, Ran, Runner, Telling};
+use super::{CallResult, CallSandbox, ResponseBuilder, Runner};
 use crate::arguments::ArgumentsError;
-use crate::tools::{Bound, Callee};
+use crate::tools::{Callee, ServerTool};
 use crate::wire::{
     CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item, ItemStatus,
     McpError, McpSlot, ToolCaller,
@@ -36,16 +36,16 @@ const NONE_LEFT: &str = "no calls are left; answer with what there is";
 /// An event of a running call.
 enum Moment {
     Begins(usize),
-    Ended(usize, Box<Ran>),
-    Fetched(usize, Fetched),
-    Drawn(usize, Box<Drawn>),
-    Called(usize, Box<Ran>),
+    Ended(usize, Box<CallResult>),
+    Fetched(usize, FetchResult),
+    Drawn(usize, Box<ChartOutcome>),
+    Called(usize, Box<CallResult>),
 }
 
 /// The work of a call.
 enum Work {
     Fetch(Fetch),
-    Draw(Box<Drawing>),
+    Draw(Box<ChartRequest>),
     Call(Arc<dyn Runner>, Box<ToolsetCall>),
 }
 
@@ -65,7 +65,7 @@ impl Work {
 }
 
 /// Code of one container, in order.
-type Line = Vec<(usize, Arc<dyn Place>, ToolsetCall)>;
+type Line = Vec<(usize, Arc<dyn CallSandbox>, ToolsetCall)>;
 
 /// The calls of one step, by their index in it.
 #[derive(Default)]
@@ -73,13 +73,13 @@ struct Calls {
     /// The id of each call, and that of its result item.
     ids: Vec<(String, String)>,
     results: Vec<Option<FunctionOutput>>,
-    running: Vec<Option<Running>>,
+    running: Vec<Option<ActiveCall>>,
     lines: Vec<Line>,
     works: Vec<(usize, Work)>,
 }
 
 /// A running call, as the client sees it.
-enum Running {
+enum ActiveCall {
     /// Code, with the id of its item, and whether it has begun.
     Code(InterpreterSlot, String, bool),
     Tool(McpSlot),
@@ -88,7 +88,7 @@ enum Running {
 }
 
 /// The running calls of one step. Dropping this stops them.
-pub(super) struct Serving {
+pub(super) struct StepCalls {
     calls: Calls,
     moments: BoxStream<'static, Moment>,
     /// Calls that code makes of the client's functions.
@@ -98,19 +98,19 @@ pub(super) struct Serving {
 }
 
 /// Outcome of the calls of a step.
-pub(super) enum Served {
+pub(super) enum StepOutcome {
     /// All have results, for the model, in the order of the calls.
     Done(Vec<Item>),
     /// Code waits for the client.
-    Waits(Box<Serving>),
+    Waits(Box<StepCalls>),
 }
 
 /// Runs the calls of code and of servers' tools among these, at most `left` of them.
 pub(super) async fn serve(
     asked: Vec<Call>,
     left: &mut u64,
-    telling: &mut Telling<'_>,
-) -> Result<Served, Stop> {
+    telling: &mut ResponseBuilder<'_>,
+) -> Result<StepOutcome, Stop> {
     let mut calls = Calls::default();
     let (sender, of_code) = mpsc::channel(AT_ONCE);
     for call in asked {
@@ -126,7 +126,7 @@ pub(super) async fn serve(
     let works = stream::iter(std::mem::take(&mut calls.works))
         .map(|(index, work)| work.run(index))
         .buffered(AT_ONCE);
-    let serving = Serving {
+    let serving = StepCalls {
         calls,
         moments: stream::select(code, works.boxed()).boxed(),
         asked: of_code,
@@ -135,9 +135,9 @@ pub(super) async fn serve(
     serving.follow(telling).await
 }
 
-impl Serving {
+impl StepCalls {
     /// Follows the calls until all have ended, or until what has not waits for the client.
-    pub(super) async fn follow(mut self, telling: &mut Telling<'_>) -> Result<Served, Stop> {
+    pub(super) async fn follow(mut self, telling: &mut ResponseBuilder<'_>) -> Result<StepOutcome, Stop> {
         loop {
             // Dropping the running calls stops them.
             let moment = tokio::select! {
@@ -148,12 +148,12 @@ impl Serving {
                 }
                 () = sleep(SETTLE), if self.waits() => {
                     self.leave(telling).await?;
-                    return Ok(Served::Waits(Box::new(self)));
+                    return Ok(StepOutcome::Waits(Box::new(self)));
                 }
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
             let Some(moment) = moment else {
-                return Ok(Served::Done(self.calls.items()));
+                return Ok(StepOutcome::Done(self.calls.items()));
             };
             self.calls.take(moment, telling).await;
             telling.flush().await?;
@@ -163,20 +163,22 @@ impl Serving {
     /// Returns whether all that runs is code that waits for the client.
     fn waits(&self) -> bool {
         let open = || self.open.iter().filter(|(_, call)| !call.answer.is_closed());
-        let waits = |running: &Running| match running {
-            Running::Code(_, id, true) => open().any(|(_, call)| call.caller == *id),
+        let waits = |running: &ActiveCall| match running {
+            ActiveCall::Code(_, id, true) => open().any(|(_, call)| call.caller == *id),
             // It waits for other code in its container.
-            Running::Code(_, _, false) => true,
-            Running::Tool(_) | Running::Left(_) => false,
+            ActiveCall::Code(_, _, false) => true,
+            ActiveCall::Tool(_) | ActiveCall::Left(_) => false,
         };
         open().next().is_some() && self.calls.running.iter().flatten().all(waits)
     }
 
     /// Tells the client what the code calls, and ends the items of the code in this response.
-    async fn leave(&mut self, telling: &mut Telling<'_>) -> Result<(), Stop> {
+    async fn leave(&mut self, telling: &mut ResponseBuilder<'_>) -> Result<(), Stop> {
         for running in &mut self.calls.running {
             *running = match running.take() {
-                Some(Running::Code(slot, ..)) => telling.draft.leave_interpreter(slot).map(Running::Left),
+                Some(ActiveCall::Code(slot, ..)) => {
+                    telling.draft.leave_interpreter(slot).map(ActiveCall::Left)
+                }
                 other => other,
             };
         }
@@ -199,12 +201,16 @@ impl Serving {
     }
 
     /// Goes on in another response.
-    pub(super) async fn resume(mut self, telling: &mut Telling<'_>) -> Result<Served, Stop> {
+    pub(super) async fn resume(mut self, telling: &mut ResponseBuilder<'_>) -> Result<StepOutcome, Stop> {
         for running in &mut self.calls.running {
             *running = match running.take() {
-                Some(Running::Left(call)) => {
+                Some(ActiveCall::Left(call)) => {
                     let (id, begun) = (call.id.clone(), call.status == ItemStatus::Interpreting);
-                    Some(Running::Code(telling.draft.resume_interpreter(call), id, begun))
+                    Some(ActiveCall::Code(
+                        telling.draft.resume_interpreter(call),
+                        id,
+                        begun,
+                    ))
                 }
                 other => other,
             };
@@ -235,19 +241,19 @@ impl Calls {
         &mut self,
         call: Call,
         left: &mut u64,
-        telling: &mut Telling<'_>,
+        telling: &mut ResponseBuilder<'_>,
         calls: &mpsc::Sender<CodeCall>,
     ) {
         let index = self.ids.len() - 1;
         match call.wants {
-            Wants::Client(_) => {}
-            Wants::Nothing => {
+            CallPurpose::Client(_) => {}
+            CallPurpose::Nothing => {
                 self.results[index] = Some(FunctionOutput::Text(format!(
                     "There is no tool named `{}`.",
                     call.name
                 )));
             }
-            Wants::Tool { slot, bound, .. } => {
+            CallPurpose::Tool { slot, bound, .. } => {
                 telling.draft.call_mcp(&slot);
                 let work = match bound {
                     Some(bound) => {
@@ -260,14 +266,14 @@ impl Calls {
                 match work {
                     Ok(work) if *left > 0 => {
                         *left -= 1;
-                        self.running[index] = Some(Running::Tool(slot));
+                        self.running[index] = Some(ActiveCall::Tool(slot));
                         self.works.push((index, work));
                     }
                     Ok(_) => self.results[index] = Some(telling.failed(slot, McpError::protocol(NONE_LEFT))),
                     Err(error) => self.results[index] = Some(telling.failed(slot, error)),
                 }
             }
-            Wants::Code {
+            CallPurpose::Code {
                 id,
                 slot,
                 place,
@@ -276,12 +282,12 @@ impl Calls {
                 Err(refused) => self.results[index] = Some(telling.end(slot, *refused)),
                 Ok(_) if *left == 0 => {
                     let why = format!("The code was not run: {NONE_LEFT}.");
-                    self.results[index] = Some(telling.end(slot, Ran::refused(why)));
+                    self.results[index] = Some(telling.end(slot, CallResult::refused(why)));
                 }
                 Ok(mut code) => {
                     *left -= 1;
                     code.lent = telling.lent(&id, calls);
-                    self.running[index] = Some(Running::Code(slot, id, false));
+                    self.running[index] = Some(ActiveCall::Code(slot, id, false));
                     let same = |line: &&mut Line| line[0].1.container() == place.container();
                     match self.lines.iter_mut().find(same) {
                         Some(line) => line.push((index, place, code)),
@@ -292,31 +298,31 @@ impl Calls {
         }
     }
 
-    async fn take(&mut self, moment: Moment, telling: &mut Telling<'_>) {
+    async fn take(&mut self, moment: Moment, telling: &mut ResponseBuilder<'_>) {
         match moment {
             Moment::Begins(index) => {
-                if let Some(Running::Code(slot, _, begun)) = &mut self.running[index] {
+                if let Some(ActiveCall::Code(slot, _, begun)) = &mut self.running[index] {
                     *begun = true;
                     telling.draft.interpret(slot);
                 }
             }
             Moment::Ended(index, ran) => {
-                if let Some(Running::Code(slot, ..)) = self.running[index].take() {
+                if let Some(ActiveCall::Code(slot, ..)) = self.running[index].take() {
                     self.results[index] = Some(telling.end(slot, *ran));
                 }
             }
             Moment::Drawn(index, drawn) => {
-                if let Some(Running::Tool(slot)) = self.running[index].take() {
+                if let Some(ActiveCall::Tool(slot)) = self.running[index].take() {
                     self.results[index] = Some(telling.end_drawing(slot, *drawn));
                 }
             }
             Moment::Called(index, ran) => {
-                if let Some(Running::Tool(slot)) = self.running[index].take() {
+                if let Some(ActiveCall::Tool(slot)) = self.running[index].take() {
                     self.results[index] = Some(telling.end_call(slot, *ran));
                 }
             }
             Moment::Fetched(index, fetched) => {
-                if let Some(Running::Tool(slot)) = self.running[index].take() {
+                if let Some(ActiveCall::Tool(slot)) = self.running[index].take() {
                     let item = &self.ids[index].1;
                     self.results[index] = Some(telling.end_fetch(slot, fetched, item).await);
                 }
@@ -348,7 +354,7 @@ fn follow(line: Line) -> BoxStream<'static, Moment> {
         .boxed()
 }
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Returns what the code of a call can call in addition to the connectors of its session.
     fn lent(&self, id: &str, calls: &mpsc::Sender<CodeCall>) -> Vec<Arc<dyn Connector>> {
         let mut lent = self.lent.to_vec();
@@ -360,7 +366,7 @@ impl Telling<'_> {
     }
 
     /// Returns the work of a call of a tool.
-    fn work(&self, bound: Box<Bound>, arguments: Map<String, Value>) -> Work {
+    fn work(&self, bound: Box<ServerTool>, arguments: Map<String, Value>) -> Work {
         match bound.callee.clone() {
             Callee::Server(server) => Work::Fetch(Fetch {
                 server,
@@ -381,8 +387,11 @@ impl Telling<'_> {
     }
 
     /// Returns the work of complete arguments, or the reason why nothing is run.
-    fn code(&self, arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<ToolsetCall, Box<Ran>> {
-        let refused = |why: String| Box::new(Ran::refused(why).misused());
+    fn code(
+        &self,
+        arguments: Result<Map<String, Value>, ArgumentsError>,
+    ) -> Result<ToolsetCall, Box<CallResult>> {
+        let refused = |why: String| Box::new(CallResult::refused(why).misused());
         let arguments = step::arguments(arguments).map_err(refused)?;
         let derives = match self.research.and_then(|it| Some((it, it.deriving.as_ref()?))) {
             Some((research, deriving)) => deriving.code(&arguments, &research.evidence, &self.attempts),
@@ -391,7 +400,7 @@ impl Telling<'_> {
         match derives {
             Ok(None) => step::code(arguments).map_err(refused),
             Ok(Some(call)) => Ok(call),
-            Err(derivation) => Err(Box::new(Ran {
+            Err(derivation) => Err(Box::new(CallResult {
                 derivation: Some(*derivation.clone()),
                 ..Ran::refused(derivation.told.text)
             })),
@@ -399,7 +408,7 @@ impl Telling<'_> {
     }
 
     /// Ends a call of code, and returns the result for the model.
-    fn end(&mut self, slot: InterpreterSlot, ran: Ran) -> FunctionOutput {
+    fn end(&mut self, slot: InterpreterSlot, ran: CallResult) -> FunctionOutput {
         self.draft.report_run(&slot, ran.report());
         let outputs = self.outputs.then_some(ran.outputs);
         self.draft.end_interpreter(slot, ran.status, outputs);

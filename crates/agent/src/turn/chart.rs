@@ -7,7 +7,7 @@ use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::ToolResult;
 
-use super::Telling;
+use super::ResponseBuilder;
 use super::research::DerivationOutcome;
 use super::toolset::ToolsetCall;
 use crate::wire::{FunctionOutput, McpCall, McpError, McpSlot};
@@ -26,17 +26,17 @@ impl McpCall {
 }
 
 /// A requested chart.
-pub(super) struct Drawing {
+pub(super) struct ChartRequest {
     interpreter: Arc<Interpreter>,
     call: ToolsetCall,
 }
 
 /// Result of drawing; nothing if the host itself failed.
-pub(super) type Drawn = Option<DerivationOutcome>;
+pub(super) type ChartOutcome = Option<DerivationOutcome>;
 
-impl Drawing {
+impl ChartRequest {
     /// Draws the chart. An invalid chart counts as a failed attempt.
-    pub(super) async fn run(self) -> Drawn {
+    pub(super) async fn run(self) -> ChartOutcome {
         // A session without cells has no sandbox and costs nothing.
         let session = self.interpreter.session(SessionOptions::default());
         match self.call.over(&self.interpreter, session, &mut |_| {}).await {
@@ -53,7 +53,7 @@ impl Drawing {
     }
 }
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Returns whether the model may draw charts.
     pub(super) fn draws(&self) -> bool {
         let own = self.functions.find(RENDER_CHART).is_some();
@@ -61,19 +61,19 @@ impl Telling<'_> {
     }
 
     /// Reads a chart from the arguments of its call.
-    pub(super) fn drawing(&self, arguments: &str) -> Result<Drawing, McpError> {
+    pub(super) fn drawing(&self, arguments: &str) -> Result<ChartRequest, McpError> {
         let deriving = self.research.and_then(|it| Some((it, it.deriving.as_ref()?)));
         let (research, deriving) = deriving.ok_or_else(|| McpError::protocol("no charts are drawn here"))?;
         // Arguments that are not JSON are rejected as text.
         let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into());
-        Ok(Drawing {
+        Ok(ChartRequest {
             interpreter: Arc::clone(&deriving.interpreter),
             call: deriving.call(RENDER_CHART, arguments, &research.evidence, &self.attempts),
         })
     }
 
     /// Ends a chart's call, and returns the result for the model.
-    pub(super) fn end_drawing(&mut self, slot: McpSlot, drawn: Drawn) -> FunctionOutput {
+    pub(super) fn end_drawing(&mut self, slot: McpSlot, drawn: ChartOutcome) -> FunctionOutput {
         let Some(derivation) = drawn else {
             self.progress.broke();
             return self.failed(

@@ -1,14 +1,14 @@
 //! Finding the ranges of a model's text that refer to files made by its code.
 
-use super::Made;
+use super::OutputFile;
 use crate::wire::Annotation;
 
 /// Cites files that a text names: each link `sandbox:/mnt/data/name`, else the first occurrence of
 /// the path or the name. With `rest`, unnamed files are cited at its end, with an empty range. A
 /// cited file is removed from `made`.
-pub(super) fn cite(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<Annotation> {
+pub(super) fn cite(text: &str, made: &mut Vec<OutputFile>, rest: bool) -> Vec<Annotation> {
     let mut taken: Vec<(usize, usize)> = Vec::new();
-    let mut cited: Vec<(usize, usize, &Made)> = Vec::new();
+    let mut cited: Vec<(usize, usize, &OutputFile)> = Vec::new();
     // The latest first: of two files with the same name, it is the one that the text means.
     for file in made.iter().rev() {
         for (from, to) in ranges(text, file) {
@@ -43,7 +43,7 @@ pub(super) fn cite(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<Annotati
 }
 
 /// Returns the ranges in bytes in which a text names a file.
-fn ranges(text: &str, file: &Made) -> Vec<(usize, usize)> {
+fn ranges(text: &str, file: &OutputFile) -> Vec<(usize, usize)> {
     let link = format!("sandbox:{}", file.path);
     let mut found = places(text, &link);
     if link.contains(' ') {
@@ -81,8 +81,8 @@ fn places(text: &str, name: &str) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    fn made(id: &str, path: &str) -> Made {
-        Made {
+    fn made(id: &str, path: &str) -> OutputFile {
+        OutputFile {
             container: "cntr_1".to_owned(),
             id: id.to_owned(),
             path: path.to_owned(),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     /// A file, and the characters of its citation.
-    fn cited(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<(String, String)> {
+    fn cited(text: &str, made: &mut Vec<OutputFile>, rest: bool) -> Vec<(String, String)> {
         let characters: Vec<_> = text.chars().collect();
         let range = |annotation| match annotation {
             Annotation::ContainerFileCitation {

@@ -6,24 +6,24 @@ use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::alias::CanonicalDataset;
 use serde_json::{Value, json};
 
-use super::derived::Emitted;
+use super::derived::AnswerArtifact;
 use super::outcome::TurnOutcome;
-use super::progress::Ending;
+use super::progress::TurnEnd;
 use super::research::Research;
 use super::step::Stop;
-use super::{End, Telling};
+use super::{End, ResponseBuilder};
 use crate::wire::{COMMANDS, Item, ItemStatus, Message, Part, ReportedGap, Role, TurnReport};
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Reports the turn's outcome. A turn that ended without an answer reports that, with the
     /// available data.
     pub(super) async fn conclude(&mut self, ended: &Result<End, Stop>, conversation: &mut Vec<Item>) {
         let Some(research) = self.research else { return };
         let ending = match ended {
-            Ok(End::Answer(text)) => Ending::Answer(text.clone()),
-            Ok(End::Steps) => Ending::Steps,
-            Ok(End::Attempts) => Ending::Attempts,
-            Err(Stop::Failed(error)) => Ending::Model(error.to_string()),
+            Ok(End::Answer(text)) => TurnEnd::Answer(text.clone()),
+            Ok(End::Steps) => TurnEnd::Steps,
+            Ok(End::Attempts) => TurnEnd::Attempts,
+            Err(Stop::Failed(error)) => TurnEnd::Model(error.to_string()),
             // The client continues, or its own limits ended the answer, or the client is gone.
             Ok(End::Client | End::Cut(_)) | Err(Stop::Gone | Stop::Ending) => return,
         };
@@ -81,7 +81,7 @@ async fn dataset(research: &Research, result: Option<&Value>) -> Option<Canonica
 }
 
 /// Returns the artifacts of the answer.
-fn artifacts(of_answer: &[Emitted], emitted: &[ArtifactEnvelope]) -> Vec<Value> {
+fn artifacts(of_answer: &[AnswerArtifact], emitted: &[ArtifactEnvelope]) -> Vec<Value> {
     let whole = of_answer.iter().filter_map(|one| {
         emitted
             .iter()

@@ -17,14 +17,14 @@ pub struct DerivedFacts {
     /// Number of attempts left after it.
     pub attempts_left: u32,
     /// Artifacts of the answer, so empty unless `ok`.
-    pub artifacts: Vec<Emitted>,
+    pub artifacts: Vec<AnswerArtifact>,
     /// Text for the model: outputs, mistakes, attempts left.
     pub text: String,
 }
 
 /// An artifact that belongs to the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Emitted {
+pub struct AnswerArtifact {
     /// Kind of the artifact.
     pub kind: ArtifactKind,
     /// The sha256 of its bytes, under which it is stored.
@@ -33,9 +33,9 @@ pub struct Emitted {
 
 impl DerivedFacts {
     /// Converts a derivation whose text may have `tokens` tokens.
-    pub fn of(derived: &derivation::Derived, tokens: usize) -> Self {
+    pub fn of(derived: &derivation::DerivationResult, tokens: usize) -> Self {
         let artifacts = derived.artifacts.iter().filter_map(|artifact| {
-            Some(Emitted {
+            Some(AnswerArtifact {
                 kind: ArtifactKind::of_name(artifact.kind())?,
                 sha256: artifact.id().to_string(),
             })

@@ -66,7 +66,7 @@ impl NotKept {
 
 /// The stored state of results between turns.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct EvidenceState {
     /// List of aliases in the store.
     aliases: ArtifactId,
     shown: BTreeMap<String, String>,
@@ -92,7 +92,7 @@ impl Evidence {
     /// Loads stored results for another owner. They are released when this is dropped, unless it is
     /// saved.
     pub async fn load(store: Store, owner: &str, kept: &str) -> Result<Self, AliasError> {
-        let kept: Kept = serde_json::from_str(kept).map_err(AliasError::Manifest)?;
+        let kept: EvidenceState = serde_json::from_str(kept).map_err(AliasError::Manifest)?;
         let aliases = AliasStore::load(store, owner, Bounds::default(), kept.aliases).await?;
         aliases.lend();
         Ok(Self {
@@ -105,7 +105,7 @@ impl Evidence {
     /// Returns whether `kept` shows everything that `earlier` shows, under the same aliases: it is
     /// a later state of the same conversation.
     pub fn goes_on(kept: &str, earlier: &str) -> bool {
-        let read = |kept| serde_json::from_str::<Kept>(kept);
+        let read = |kept| serde_json::from_str::<EvidenceState>(kept);
         let (Ok(kept), Ok(earlier)) = (read(kept), read(earlier)) else {
             return false;
         };
@@ -121,7 +121,7 @@ impl Evidence {
         }
         let aliases = self.aliases.save().await?;
         let shown = self.shown().clone();
-        let kept = serde_json::to_string(&Kept { aliases, shown });
+        let kept = serde_json::to_string(&EvidenceState { aliases, shown });
         kept.map(Some).map_err(AliasError::Manifest)
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use serde_json::{Map, Value};
 
-use super::Telling;
+use super::ResponseBuilder;
 use super::step::Stop;
 use crate::metrics::ToolCall;
-use crate::tools::{Bound, Catalog};
+use crate::tools::{Catalog, ServerTool};
 use crate::wire::{FunctionOutput, McpError, McpSlot};
 use crate::{ToolReply, ToolServer, ToolServerError};
 
@@ -25,12 +25,12 @@ const INVALID_PARAMS: i64 = -32602;
 /// A requested call.
 pub(super) struct Fetch {
     pub(super) server: Arc<dyn ToolServer>,
-    pub(super) bound: Box<Bound>,
+    pub(super) bound: Box<ServerTool>,
     pub(super) arguments: Map<String, Value>,
 }
 
 /// Result of a call.
-pub(super) struct Fetched {
+pub(super) struct FetchResult {
     tool: String,
     reply: Result<ToolReply, ToolServerError>,
 }
@@ -60,7 +60,7 @@ pub(super) fn read(arguments: &str) -> Result<Map<String, Value>, McpError> {
 
 impl Fetch {
     /// Calls the tool. Its server applies its own timeout.
-    pub(super) async fn run(self) -> Fetched {
+    pub(super) async fn run(self) -> FetchResult {
         let Self {
             server,
             bound,
@@ -69,14 +69,14 @@ impl Fetch {
         let counted = ToolCall::begin(bound.configured());
         let reply = server.call(&bound.tool.name, arguments).await;
         counted.ended(&reply);
-        Fetched {
+        FetchResult {
             reply,
             tool: bound.tool.name,
         }
     }
 }
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Lists the tools of the turn's servers. The client receives the lists of those that its
     /// request names, and all failures.
     pub(super) async fn ask_servers(&mut self) -> Result<(), Stop> {
@@ -111,7 +111,12 @@ impl Telling<'_> {
 
     /// Ends a call of a server's tool, and returns the result for the model. The whole result is
     /// kept; `item` will show it.
-    pub(super) async fn end_fetch(&mut self, slot: McpSlot, fetched: Fetched, item: &str) -> FunctionOutput {
+    pub(super) async fn end_fetch(
+        &mut self,
+        slot: McpSlot,
+        fetched: FetchResult,
+        item: &str,
+    ) -> FunctionOutput {
         let value = match fetched.reply {
             Ok(ToolReply::Result(value)) => value,
             Ok(ToolReply::Failed(words)) => {

@@ -12,11 +12,11 @@ use crate::wire::{Function, Item, Namespace, Tool, ToolName};
 
 /// The client's functions, in their order.
 #[derive(Debug, Default)]
-pub(super) struct Functions(Vec<Named>);
+pub(super) struct Functions(Vec<ClientFunction>);
 
 /// A function of the client.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct ClientFunction {
     /// The model's name for it.
     known_as: String,
     /// The client's name for it.
@@ -35,12 +35,12 @@ impl Functions {
         let all = || tools.iter().flat_map(Tool::functions);
         let outside = all().filter(|(namespace, _)| namespace.is_none());
         let mut taken: HashSet<String> = outside.map(|(_, function)| function.name.clone()).collect();
-        let named = all().map(|(namespace, function)| Named::new(namespace, function, &mut taken));
+        let named = all().map(|(namespace, function)| ClientFunction::new(namespace, function, &mut taken));
         Self(named.collect())
     }
 
     /// Returns the client's function with this model name, if the model may call it.
-    pub(super) fn find(&self, known_as: &str) -> Option<&Named> {
+    pub(super) fn find(&self, known_as: &str) -> Option<&ClientFunction> {
         self.0
             .iter()
             .find(|named| named.known_as == known_as && named.direct)
@@ -102,13 +102,13 @@ impl Functions {
         }
     }
 
-    fn named(&self, namespace: Option<&str>, name: &str) -> Option<&Named> {
-        let is = |named: &&Named| named.namespace.as_deref() == namespace && named.name == name;
+    fn named(&self, namespace: Option<&str>, name: &str) -> Option<&ClientFunction> {
+        let is = |named: &&ClientFunction| named.namespace.as_deref() == namespace && named.name == name;
         self.0.iter().find(is)
     }
 }
 
-impl Named {
+impl ClientFunction {
     fn new(namespace: Option<&Namespace>, function: &Function, taken: &mut HashSet<String>) -> Self {
         let mut known = Function {
             output_schema: None,

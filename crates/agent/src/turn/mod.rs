@@ -58,21 +58,21 @@ use crate::wire::{
 };
 
 pub use code_call::{CLIENT_FUNCTIONS, client_functions};
-pub use derived::{DerivedFacts, Emitted};
+pub use derived::{AnswerArtifact, DerivedFacts};
 pub use evidence::{Evidence, EvidenceRoom, KeptResult, NotKept};
 pub use fetch::whole_elsewhere;
 pub use plan::{ChartIntent, Plan};
-pub use research::{DerivationOutcome, Deriving, Research};
-pub use runner::{Made, Place, Ran, Runner};
-pub use session::{SessionRunner, Shown, failed, tell};
+pub use research::{DerivationOutcome, DerivationTerms, Research};
+pub use runner::{CallResult, CallSandbox, OutputFile, Runner};
+pub use session::{ExecutionView, SessionRunner, failed, tell};
 pub use suspended::SuspendedCode;
 pub use toolset::ToolsetCall;
 
-use calls::Served;
+use calls::StepOutcome;
 use code_call::CodeFunction;
 use functions::Functions;
 use progress::Progress;
-use step::{Step, Stop, Wants};
+use step::{CallPurpose, Step, Stop};
 use suspended::Suspension;
 
 /// Answers requests with a model and a runner of its code.
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Turn {
 }
 
 /// Response under construction, and its receiver.
-struct Telling<'a> {
+struct ResponseBuilder<'a> {
     draft: Draft,
     events: mpsc::Sender<StreamEvent>,
     ids: Ids,
@@ -116,7 +116,7 @@ struct Telling<'a> {
     /// Whether outputs of code are sent to the client.
     outputs: bool,
     /// Files that code made and that no text has cited yet.
-    made: Vec<Made>,
+    made: Vec<OutputFile>,
     /// Tools of servers.
     catalog: Catalog,
     /// Fetching and deriving, if the turn does any.
@@ -144,7 +144,7 @@ enum End {
     Cut(&'static str),
 }
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Sends pending events. Waits for a client that reads slowly, so that nothing piles up.
     async fn flush(&mut self) -> Result<(), Stop> {
         for event in self.draft.take() {
@@ -302,9 +302,9 @@ impl Turn {
         request: &ResponseRequest,
         response: Response,
         events: mpsc::Sender<StreamEvent>,
-    ) -> Telling<'a> {
+    ) -> ResponseBuilder<'a> {
         let functions = Functions::of(&request.tools);
-        Telling {
+        ResponseBuilder {
             draft: Draft::begin(response),
             events,
             ids: self.ids.clone(),
@@ -329,7 +329,7 @@ impl Turn {
         &self,
         request: &ResponseRequest,
         items: &mut Vec<Item>,
-        telling: &mut Telling<'_>,
+        telling: &mut ResponseBuilder<'_>,
         usage: &mut TokenUsage,
     ) -> Result<End, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
@@ -382,7 +382,7 @@ impl Turn {
             let for_client = step
                 .calls
                 .iter()
-                .any(|call| matches!(call.wants, Wants::Client(_)));
+                .any(|call| matches!(call.wants, CallPurpose::Client(_)));
             let served = calls::serve(step.calls, &mut left, telling).await?;
             match self.results(served, telling) {
                 Some(results) => items.extend(results),
@@ -399,10 +399,10 @@ impl Turn {
     }
 
     /// Returns the results of a step's calls; `None` if their code waits for the client.
-    fn results(&self, served: Served, telling: &mut Telling<'_>) -> Option<Vec<Item>> {
+    fn results(&self, served: StepOutcome, telling: &mut ResponseBuilder<'_>) -> Option<Vec<Item>> {
         match served {
-            Served::Done(results) => Some(results),
-            Served::Waits(serving) => {
+            StepOutcome::Done(results) => Some(results),
+            StepOutcome::Waits(serving) => {
                 self.suspend(SuspendedCode::new(*serving, telling));
                 None
             }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::plan::{Budget, Plan};
 use super::progress::Progress;
-use super::research::Deriving;
-use super::{Telling, Turn};
+use super::research::DerivationTerms;
+use super::{ResponseBuilder, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::tools::Source;
 use crate::wire::{AllowedMode, ChoiceMode, Function, Item, ResponseRequest, Tool, ToolChoice, ToolName};
@@ -22,7 +22,7 @@ const FILES: &str = "Files are in `/mnt/data`, which is another name of the curr
                      to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`.";
 
 /// The parts of a model's request that are the same in every step; only fetched data is added.
-pub(super) struct Alike {
+pub(super) struct RequestTemplate {
     interpreter: Function,
     /// The tool that draws charts without code, if code derives.
     chart: Option<Function>,
@@ -34,16 +34,16 @@ pub(super) struct Alike {
 
 impl Turn {
     /// Returns the parts that are the same in every step.
-    pub(super) fn alike(&self) -> Alike {
-        Alike {
+    pub(super) fn alike(&self) -> RequestTemplate {
+        RequestTemplate {
             interpreter: self.interpreter(),
             chart: self.deriving().map(|_| render_chart().into()),
-            prompt: self.deriving().map(Deriving::prompt),
+            prompt: self.deriving().map(DerivationTerms::prompt),
             catalog: (self.deriving().is_none() && !self.catalog.is_empty()).then(|| self.catalog.clone()),
         }
     }
 
-    fn deriving(&self) -> Option<&Deriving> {
+    fn deriving(&self) -> Option<&DerivationTerms> {
         self.research
             .as_ref()
             .and_then(|research| research.deriving.as_ref())
@@ -77,14 +77,14 @@ impl Turn {
     }
 }
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Builds the request to the model. A choice that forces a tool applies only to the first step:
     /// otherwise no turn would end.
     pub(super) fn asked(
         &self,
         request: &ResponseRequest,
         mut items: Vec<Item>,
-        alike: &Alike,
+        alike: &RequestTemplate,
         again: bool,
     ) -> ModelRequest {
         self.functions.rename(&mut items);
@@ -115,7 +115,7 @@ impl Telling<'_> {
 
     /// Returns the request's own tools and those of servers, without an interpreter that failed too
     /// often.
-    fn offered(&self, request: &ResponseRequest, alike: &Alike) -> Vec<Function> {
+    fn offered(&self, request: &ResponseRequest, alike: &RequestTemplate) -> Vec<Function> {
         let own = request.tools.iter().flat_map(|tool| match tool {
             Tool::Function(_) | Tool::Namespace(_) => self.functions.offered(tool),
             Tool::CodeInterpreter { .. } if self.progress.exhausted() => Vec::new(),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::derived::Emitted;
+use super::derived::AnswerArtifact;
 
 /// The outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,7 +14,7 @@ pub(super) struct TurnOutcome {
     /// Missing parts, for the user. Empty exactly for a complete answer.
     pub(super) gaps: Vec<Gap>,
     /// Emitted artifacts, each once, the latest last.
-    pub(super) artifacts: Vec<Emitted>,
+    pub(super) artifacts: Vec<AnswerArtifact>,
     /// Number of artifacts that exceeded the maximum of an answer.
     pub(super) artifacts_left_out: usize,
     /// Number of model calls.

@@ -5,7 +5,7 @@ use cellblock_interpreter::contract::ATTEMPTS_EXHAUSTED;
 use cellblock_interpreter::execution::Rejection;
 
 use super::best_effort;
-use super::derived::{DerivedFacts, Emitted};
+use super::derived::{AnswerArtifact, DerivedFacts};
 use super::outcome::{Conclusion, Gap, StopReason, TurnOutcome};
 use super::plan::{Budget, ChartIntent, Plan};
 
@@ -26,7 +26,7 @@ pub(super) struct Progress {
     /// Whether a missing chart was requested again.
     reminded: bool,
     fetched: bool,
-    artifacts: Vec<Emitted>,
+    artifacts: Vec<AnswerArtifact>,
     derived: Vec<String>,
     /// The latest mistake of a call that was to derive or draw.
     mistake: Option<String>,
@@ -34,7 +34,7 @@ pub(super) struct Progress {
 
 /// The reason why a turn's steps ended.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum TurnEnd {
     /// The model answered.
     Answer(String),
     /// The maximum number of steps was reached.
@@ -123,12 +123,12 @@ impl Progress {
 
     /// Returns the turn's outcome; nothing if a model failed before anything was fetched or
     /// derived.
-    pub(super) fn conclude(mut self, ending: Ending, aliases: &AliasStore) -> Option<TurnOutcome> {
+    pub(super) fn conclude(mut self, ending: TurnEnd, aliases: &AliasStore) -> Option<TurnOutcome> {
         let (answer, stop_reason, error) = match ending {
-            Ending::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
-            Ending::Steps => (None, StopReason::BoundedRuntimeBudget, None),
-            Ending::Attempts => (None, StopReason::AttemptsExhausted, None),
-            Ending::Model(error) => (None, StopReason::ModelFailed, Some(error)),
+            TurnEnd::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
+            TurnEnd::Steps => (None, StopReason::BoundedRuntimeBudget, None),
+            TurnEnd::Attempts => (None, StopReason::AttemptsExhausted, None),
+            TurnEnd::Model(error) => (None, StopReason::ModelFailed, Some(error)),
         };
         if let Some(error) = error {
             if !self.fetched && self.derived.is_empty() {

@@ -27,7 +27,7 @@ pub struct Research {
     /// Results of tools.
     pub evidence: Evidence,
     /// Terms of derivations; `None` if code does not see the fetched data.
-    pub deriving: Option<Deriving>,
+    pub deriving: Option<DerivationTerms>,
     /// Plan of the turn.
     pub plan: Plan,
     /// Additional model calls if a chart was requested.
@@ -40,7 +40,7 @@ pub struct Research {
 
 /// Terms of derivations.
 #[derive(Clone, Debug)]
-pub struct Deriving {
+pub struct DerivationTerms {
     /// Whether code without a contract is rejected.
     pub required: bool,
     /// Policy for derivations.
@@ -62,7 +62,7 @@ pub struct DerivationOutcome {
 
 impl DerivationOutcome {
     /// Takes the facts from the result of a call; its text may have `tokens` tokens.
-    pub fn of(derived: &mut derivation::Derived, tokens: usize) -> Self {
+    pub fn of(derived: &mut derivation::DerivationResult, tokens: usize) -> Self {
         Self {
             told: DerivedFacts::of(derived, tokens),
             artifacts: std::mem::take(&mut derived.artifacts),
@@ -71,7 +71,7 @@ impl DerivationOutcome {
     }
 }
 
-impl Deriving {
+impl DerivationTerms {
     /// Returns the interpreter as offered to the model.
     pub(super) fn interpreter(&self, about: &str) -> Function {
         let mut tool = code_interpreter(self.policy.contract.require_inputs);

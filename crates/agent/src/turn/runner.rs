@@ -39,28 +39,28 @@ pub trait Runner: Send + Sync {
 
     /// Returns the place of a step's next call; `before` calls of the step exist already. The place
     /// is known before the call's code is; a sandbox may be created when the code runs.
-    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>>;
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>>;
 }
 
 /// The place where a call runs.
-pub trait Place: Send + Sync {
+pub trait CallSandbox: Send + Sync {
     /// Returns the container's id. Calls of one container run one after the other.
     fn container(&self) -> &str;
 
     /// Waits until code can run there, or returns why it cannot. Dropping the future leaves the
     /// queue.
-    fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
+    fn ready(&self) -> BoxFuture<'_, Result<(), CallResult>> {
         Box::pin(async { Ok(()) })
     }
 
     /// Runs a call, of code or of another tool, to its end. Its failures, and unavailable
     /// sandboxes, are reported in the result. Dropping the future stops it.
-    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran>;
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult>;
 }
 
 /// Result of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
+pub struct CallResult {
     /// `completed` even if it raised, `incomplete` if it was stopped, `failed` if it was not run.
     pub status: ItemStatus,
     /// Outputs for the client, if requested.
@@ -68,7 +68,7 @@ pub struct Ran {
     /// Result for the model.
     pub result: FunctionOutput,
     /// Files that it created or changed.
-    pub made: Vec<Made>,
+    pub made: Vec<OutputFile>,
     /// Its derivation, if it had terms.
     pub derivation: Option<DerivationOutcome>,
     /// Details for clients that receive them.
@@ -77,7 +77,7 @@ pub struct Ran {
 
 /// A file that code created, which texts may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct OutputFile {
     /// Id of its container.
     pub container: String,
     /// Id in the container.
@@ -86,14 +86,14 @@ pub struct Made {
     pub path: String,
 }
 
-impl Made {
+impl OutputFile {
     /// Returns its name.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 }
 
-impl Ran {
+impl CallResult {
     /// Puts a note before the result.
     #[must_use]
     pub fn after(mut self, note: &str) -> Self {

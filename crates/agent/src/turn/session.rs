@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 
 use super::ran_report::report;
 use super::research::DerivationOutcome;
-use super::runner::{Place, Ran, Runner};
+use super::runner::{CallResult, CallSandbox, Runner};
 use super::toolset::ToolsetCall;
 use crate::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 
@@ -48,8 +48,8 @@ impl SessionRunner {
 }
 
 impl Runner for SessionRunner {
-    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
-        let place: Arc<dyn Place> = Arc::new(self.clone());
+    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
+        let place: Arc<dyn CallSandbox> = Arc::new(self.clone());
         Box::pin(async move { place })
     }
 }
@@ -65,12 +65,12 @@ impl Drop for Interrupt<'_> {
     }
 }
 
-impl Place for SessionRunner {
+impl CallSandbox for SessionRunner {
     fn container(&self) -> &str {
         &self.container
     }
 
-    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             let mut interrupt = Interrupt(Some(&self.session));
             let session = self.session.clone();
@@ -79,7 +79,7 @@ impl Place for SessionRunner {
             match called {
                 Ok(ToolResult::Cell { execution, .. }) => {
                     let files = execution.files.iter();
-                    let shown = Shown {
+                    let shown = ExecutionView {
                         files: files.map(|file| (file.path.clone(), file.bytes)).collect(),
                         ..Shown::default()
                     };
@@ -87,13 +87,13 @@ impl Place for SessionRunner {
                 }
                 Ok(ToolResult::Derived(mut derived)) => {
                     let derivation = DerivationOutcome::of(&mut derived, TOKENS);
-                    Ran {
+                    CallResult {
                         status: status(&derived.outcome),
                         derivation: Some(derivation.clone()),
                         ..Ran::refused(derivation.told.text)
                     }
                 }
-                Ok(ToolResult::Json(result)) => Ran::json(&result),
+                Ok(ToolResult::Json(result)) => CallResult::json(&result),
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
                     failed(&error)
@@ -105,7 +105,7 @@ impl Place for SessionRunner {
 
 /// Presentation of an execution.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct ExecutionView {
     /// Files with their sizes in bytes, as models and users know them.
     pub files: Vec<(String, u64)>,
     /// URLs of pictures that are too large to be embedded.
@@ -113,7 +113,7 @@ pub struct Shown {
 }
 
 /// Returns an execution's outputs for a client and for a model.
-pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
+pub async fn tell(execution: &Execution, store: &Store, shown: &ExecutionView) -> CallResult {
     let mut parts = Vec::new();
     let mut outputs = Vec::new();
     let (stdout, stderr) = (&execution.stdout.text, &execution.stderr.text);
@@ -192,7 +192,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
     parts.push(Part::InputText {
         text: format!("[exit code] {}", execution.outcome.exit_code()),
     });
-    Ran {
+    CallResult {
         status: status(&execution.outcome),
         outputs,
         result: FunctionOutput::Parts(parts),
@@ -203,8 +203,8 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
 }
 
 /// Returns the result of code whose execution failed here, rather than in Python.
-pub fn failed(error: &Error) -> Ran {
-    Ran::refused(words(error))
+pub fn failed(error: &Error) -> CallResult {
+    CallResult::refused(words(error))
 }
 
 /// Returns an error in words for the model. Errors that the caller cannot repair may contain paths

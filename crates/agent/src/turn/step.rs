@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::chart;
 use super::cite::cite;
 use super::toolset::ToolsetCall;
-use super::{Place, Telling};
+use super::{CallSandbox, ResponseBuilder};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
-use crate::tools::Bound;
+use crate::tools::ServerTool;
 use crate::wire::{
     CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot, Part,
     Reasoning, ReasoningSlot, Role, TokenUsage,
@@ -36,17 +36,17 @@ pub(super) struct Call {
     /// Namespace of the client's function.
     pub(super) namespace: Option<String>,
     pub(super) arguments: String,
-    pub(super) wants: Wants,
+    pub(super) wants: CallPurpose,
 }
 
 /// Purpose of a call.
-pub(super) enum Wants {
+pub(super) enum CallPurpose {
     /// Runs code.
     Code {
         /// Id of its item.
         id: String,
         slot: InterpreterSlot,
-        place: Arc<dyn Place>,
+        place: Arc<dyn CallSandbox>,
         decoder: ArgumentsDecoder,
     },
     /// Calls a function of the client, which receives the call unchanged.
@@ -57,7 +57,7 @@ pub(super) enum Wants {
         id: String,
         slot: McpSlot,
         /// `None` for charts, which need no place.
-        bound: Option<Box<Bound>>,
+        bound: Option<Box<ServerTool>>,
     },
     /// Calls an unknown tool.
     Nothing,
@@ -68,7 +68,7 @@ impl Call {
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
                 // Kept so that its call is found again by it.
-                Wants::Code { id, .. } | Wants::Tool { id, .. } => format!("fc_{id}"),
+                CallPurpose::Code { id, .. } | CallPurpose::Tool { id, .. } => format!("fc_{id}"),
                 _ => ids.mint("fc"),
             },
             status: ItemStatus::Completed,
@@ -142,7 +142,10 @@ impl Step {
     }
 
     /// Follows a response to its end. Open text and reasoning end when something else starts.
-    pub(super) async fn follow(mut stream: ModelStream, telling: &mut Telling<'_>) -> Result<Self, Stop> {
+    pub(super) async fn follow(
+        mut stream: ModelStream,
+        telling: &mut ResponseBuilder<'_>,
+    ) -> Result<Self, Stop> {
         let mut step = Self {
             said: String::new(),
             thoughts: Vec::new(),
@@ -150,7 +153,7 @@ impl Step {
             usage: TokenUsage::default(),
             finish: Finish::Stop,
         };
-        let mut open = Open::default();
+        let mut open = OpenItems::default();
         loop {
             let event = tokio::select! {
                 event = stream.next() => event,
@@ -166,7 +169,7 @@ impl Step {
         Ok(step)
     }
 
-    async fn take(&mut self, event: ModelEvent, open: &mut Open, telling: &mut Telling<'_>) {
+    async fn take(&mut self, event: ModelEvent, open: &mut OpenItems, telling: &mut ResponseBuilder<'_>) {
         match event {
             ModelEvent::Text(delta) => {
                 self.said.push_str(&delta);
@@ -194,11 +197,11 @@ impl Step {
                 let before = self
                     .calls
                     .iter()
-                    .filter(|call| matches!(call.wants, Wants::Code { .. }));
+                    .filter(|call| matches!(call.wants, CallPurpose::Code { .. }));
                 let before = before.count();
                 let wants = telling.begin(&id, &name, before).await;
                 let (namespace, name) = match &wants {
-                    Wants::Client(_) => telling.as_client_knows(name),
+                    CallPurpose::Client(_) => telling.as_client_knows(name),
                     _ => (None, name),
                 };
                 self.calls.push(Call {
@@ -217,7 +220,7 @@ impl Step {
                 }
             }
             ModelEvent::CallEnd { call } => {
-                if let Some(Wants::Client(slot)) = self.calls.get_mut(call).map(|call| &mut call.wants)
+                if let Some(CallPurpose::Client(slot)) = self.calls.get_mut(call).map(|call| &mut call.wants)
                     && let Some(slot) = slot.take()
                 {
                     telling.draft.end_function_call(slot);
@@ -231,34 +234,34 @@ impl Step {
 
 /// The open message or reasoning.
 #[derive(Debug, Default)]
-struct Open {
-    message: Option<Said>,
+struct OpenItems {
+    message: Option<MessageDraft>,
     reasoning: Option<ReasoningSlot>,
 }
 
 /// A message under construction.
 #[derive(Debug)]
-struct Said {
+struct MessageDraft {
     slot: MessageSlot,
     /// Text of its current part; empty in a refusal.
     text: String,
 }
 
-impl Open {
-    fn message(&mut self, telling: &mut Telling<'_>) -> &mut Said {
+impl OpenItems {
+    fn message(&mut self, telling: &mut ResponseBuilder<'_>) -> &mut MessageDraft {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
         }
         self.message.get_or_insert_with(|| {
             let id = telling.ids.mint("msg");
-            Said {
+            MessageDraft {
                 slot: telling.draft.message(id),
                 text: String::new(),
             }
         })
     }
 
-    fn reasoning(&mut self, telling: &mut Telling<'_>) -> &ReasoningSlot {
+    fn reasoning(&mut self, telling: &mut ResponseBuilder<'_>) -> &ReasoningSlot {
         if let Some(said) = self.message.take() {
             telling.end_message(said, false);
         }
@@ -269,7 +272,7 @@ impl Open {
     }
 
     /// Ends reasoning with its sealed form.
-    fn seal(&mut self, telling: &mut Telling<'_>, content: String) {
+    fn seal(&mut self, telling: &mut ResponseBuilder<'_>, content: String) {
         let slot = self.reasoning(telling);
         telling.draft.seal(slot, content);
         if let Some(slot) = self.reasoning.take() {
@@ -278,7 +281,7 @@ impl Open {
     }
 
     /// Ends the open item. The `last` message of a turn cites all files that are not cited yet.
-    fn end(&mut self, telling: &mut Telling<'_>, last: bool) {
+    fn end(&mut self, telling: &mut ResponseBuilder<'_>, last: bool) {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
         }
@@ -288,8 +291,8 @@ impl Open {
     }
 }
 
-impl Telling<'_> {
-    fn end_message(&mut self, said: Said, last: bool) {
+impl ResponseBuilder<'_> {
+    fn end_message(&mut self, said: MessageDraft, last: bool) {
         if !said.text.is_empty() {
             for annotation in cite(&said.text, &mut self.made, last) {
                 self.draft.annotate(&said.slot, annotation);
@@ -299,14 +302,14 @@ impl Telling<'_> {
     }
 
     /// Starts a call; its step already has `before` calls of code.
-    async fn begin(&mut self, id: &str, name: &str, before: usize) -> Wants {
+    async fn begin(&mut self, id: &str, name: &str, before: usize) -> CallPurpose {
         if name == INTERPRETER && self.code {
             let place = self.runner.place(before).await;
             let container = place.container().to_owned();
             let id = self.ids.mint("ci");
             let slot = self.draft.interpreter(id.clone(), container);
             let decoder = ArgumentsDecoder::new("code");
-            Wants::Code {
+            CallPurpose::Code {
                 id,
                 slot,
                 place,
@@ -317,22 +320,22 @@ impl Telling<'_> {
             let slot = self
                 .draft
                 .function_call(self.ids.mint("fc"), id.to_owned(), namespace, name);
-            Wants::Client(Some(slot))
+            CallPurpose::Client(Some(slot))
         } else if let Some(bound) = self.catalog.find(name) {
             let bound = Box::new(bound.clone());
             let id = self.ids.mint("mcp");
             let (label, tool) = (bound.label.clone(), bound.tool.name.clone());
             let slot = self.draft.mcp_call(id.clone(), label, tool);
             let bound = Some(bound);
-            Wants::Tool { id, slot, bound }
+            CallPurpose::Tool { id, slot, bound }
         } else if name == RENDER_CHART && self.draws() {
             let id = self.ids.mint("mcp");
             let label = chart::LABEL.to_owned();
             let slot = self.draft.mcp_call(id.clone(), label, name.to_owned());
             let bound = None;
-            Wants::Tool { id, slot, bound }
+            CallPurpose::Tool { id, slot, bound }
         } else {
-            Wants::Nothing
+            CallPurpose::Nothing
         }
     }
 
@@ -344,16 +347,16 @@ impl Telling<'_> {
         }
     }
 
-    fn grow(&mut self, wants: &mut Wants, delta: String) {
+    fn grow(&mut self, wants: &mut CallPurpose, delta: String) {
         match wants {
             // Errors in the arguments are reported when they are complete.
-            Wants::Code { slot, decoder, .. } => match decoder.push(&delta) {
+            CallPurpose::Code { slot, decoder, .. } => match decoder.push(&delta) {
                 Ok(grown) if !grown.is_empty() => self.draft.code(slot, grown),
                 Ok(_) | Err(_) => {}
             },
-            Wants::Client(Some(slot)) => self.draft.arguments(slot, delta),
-            Wants::Tool { slot, .. } => self.draft.mcp_arguments(slot, delta),
-            Wants::Client(None) | Wants::Nothing => {}
+            CallPurpose::Client(Some(slot)) => self.draft.arguments(slot, delta),
+            CallPurpose::Tool { slot, .. } => self.draft.mcp_arguments(slot, delta),
+            CallPurpose::Client(None) | CallPurpose::Nothing => {}
         }
     }
 }

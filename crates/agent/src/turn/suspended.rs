@@ -6,15 +6,15 @@ use cellblock_artifact::ArtifactEnvelope;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::calls::Serving;
-use super::{Made, Telling, Turn};
+use super::calls::StepCalls;
+use super::{OutputFile, ResponseBuilder, Turn};
 use crate::wire::FunctionOutput;
 
 /// Code that waits until the client has answered its calls. Dropping it stops the code.
 pub struct SuspendedCode {
-    pub(super) serving: Serving,
+    pub(super) serving: StepCalls,
     /// Files that were made and that no text has cited yet.
-    made: Vec<Made>,
+    made: Vec<OutputFile>,
     emitted: Vec<ArtifactEnvelope>,
     result: Option<Value>,
 }
@@ -30,7 +30,7 @@ impl std::fmt::Debug for SuspendedCode {
 pub(super) type Suspension = Arc<Mutex<Option<SuspendedCode>>>;
 
 impl SuspendedCode {
-    pub(super) fn new(serving: Serving, telling: &mut Telling<'_>) -> Self {
+    pub(super) fn new(serving: StepCalls, telling: &mut ResponseBuilder<'_>) -> Self {
         Self {
             serving,
             made: std::mem::take(&mut telling.made),
@@ -40,7 +40,7 @@ impl SuspendedCode {
     }
 
     /// Goes on in another turn.
-    pub(super) fn into_serving(self, telling: &mut Telling<'_>) -> Serving {
+    pub(super) fn into_serving(self, telling: &mut ResponseBuilder<'_>) -> StepCalls {
         telling.made = self.made;
         telling.emitted = self.emitted;
         telling.result = self.result;

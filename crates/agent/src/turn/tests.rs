@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
-use super::{Made, Place, Ran, Research, Runner, ToolsetCall, Turn};
-use crate::provider::scripted::{Scripted, ScriptedAnswer};
+use super::{CallResult, CallSandbox, OutputFile, Research, Runner, ToolsetCall, Turn};
+use crate::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
 use crate::wire::{
@@ -57,10 +57,10 @@ impl Runner for Echoes {
         vec!["/mnt/data/in.csv".to_owned()]
     }
 
-    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
         let container = format!("cntr_{}", if self.0.shared { 1 } else { before + 1 });
         let echo = Arc::clone(&self.0);
-        Box::pin(async move { Arc::new(EchoPlace { echo, container }) as Arc<dyn Place> })
+        Box::pin(async move { Arc::new(EchoPlace { echo, container }) as Arc<dyn CallSandbox> })
     }
 }
 
@@ -75,12 +75,12 @@ impl Drop for Stops<'_> {
     }
 }
 
-impl Place for EchoPlace {
+impl CallSandbox for EchoPlace {
     fn container(&self) -> &str {
         &self.container
     }
 
-    fn run(&self, code: ToolsetCall) -> BoxFuture<'_, Ran> {
+    fn run(&self, code: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             self.echo.ran.lock().push(code.clone());
             self.echo.places.lock().push(self.container.clone());
@@ -94,12 +94,12 @@ impl Place for EchoPlace {
             }
             stops.0 = None;
             let logs = format!("ran {}", code.code());
-            let made = code.code().strip_prefix("make ").map(|name| Made {
+            let made = code.code().strip_prefix("make ").map(|name| OutputFile {
                 container: self.container.clone(),
                 id: format!("cfile_{name}"),
                 path: format!("/mnt/data/{name}"),
             });
-            Ran {
+            CallResult {
                 status: if code.code() == "slow" {
                     ItemStatus::Incomplete
                 } else {
@@ -116,7 +116,7 @@ impl Place for EchoPlace {
 }
 
 /// Result of a turn.
-struct Played {
+struct TurnRecord {
     response: Value,
     events: Vec<Value>,
     asked: Vec<ModelRequest>,
@@ -125,7 +125,7 @@ struct Played {
     places: Vec<String>,
 }
 
-impl Played {
+impl TurnRecord {
     fn names(&self) -> Vec<&str> {
         self.events
             .iter()
@@ -158,11 +158,11 @@ fn request(change: &Value) -> ResponseRequest {
     ResponseRequest::parse(body.to_string().as_bytes(), &mut Ids::counted()).unwrap()
 }
 
-async fn play(change: &Value, answers: Vec<ScriptedAnswer>) -> Played {
+async fn play(change: &Value, answers: Vec<ScriptedAnswer>) -> TurnRecord {
     play_in(Echo::new(false), change, answers).await
 }
 
-async fn play_in(echo: Echo, change: &Value, answers: Vec<ScriptedAnswer>) -> Played {
+async fn play_in(echo: Echo, change: &Value, answers: Vec<ScriptedAnswer>) -> TurnRecord {
     play_with(echo, change, answers, None).await
 }
 
@@ -171,8 +171,8 @@ async fn play_with(
     change: &Value,
     answers: Vec<ScriptedAnswer>,
     research: Option<Research>,
-) -> Played {
-    let provider = Arc::new(Scripted::new(answers));
+) -> TurnRecord {
+    let provider = Arc::new(ScriptedProvider::new(answers));
     let runner = Arc::new(echo);
     let request = request(change);
     let response = Response::new(&request, "resp_1".to_owned(), 1);
@@ -196,7 +196,7 @@ async fn play_with(
     Order::check(&events).unwrap();
     assert_eq!(events.last().unwrap()["response"], json!(response));
     let ran = runner.ran.lock().clone();
-    Played {
+    TurnRecord {
         response: json!(response),
         events,
         asked: provider.asked(),
@@ -514,7 +514,7 @@ async fn a_client_that_is_gone_stops_the_code() {
     let waits = ScriptedAnswer::new()
         .call("c1", "code_interpreter", &code("wait"))
         .call("c2", "code_interpreter", &code("wait"));
-    let provider = Scripted::new([waits]);
+    let provider = ScriptedProvider::new([waits]);
     let runner = Arc::new(Echo::new(false));
     let request = request(&json!({}));
     let response = Response::new(&request, "resp_1".to_owned(), 1);
@@ -538,7 +538,8 @@ async fn a_client_that_is_gone_stops_the_code() {
 
 #[tokio::test]
 async fn a_server_that_ends_fails_the_response_and_stops_the_code() {
-    let provider = Scripted::new([ScriptedAnswer::new().call("c1", "code_interpreter", &code("wait"))]);
+    let provider =
+        ScriptedProvider::new([ScriptedAnswer::new().call("c1", "code_interpreter", &code("wait"))]);
     let runner = Arc::new(Echo::new(true));
     let request = request(&json!({}));
     let response = Response::new(&request, "resp_1".to_owned(), 1);

@@ -10,9 +10,9 @@ use cellblock_interpreter::toolset::{ToolResult, ToolsetKind, ToolsetTerms, Watc
 use cellblock_interpreter::{Interpreter, Session};
 use serde_json::{Value, json};
 
-use super::runner::Ran;
+use super::runner::CallResult;
 use super::session::TOKENS;
-use super::{DerivationOutcome, Telling};
+use super::{DerivationOutcome, ResponseBuilder};
 use crate::wire::{CallReport, FunctionOutput, ItemStatus, McpError, McpSlot};
 
 /// A call of a toolset's tool.
@@ -73,7 +73,7 @@ impl ToolsetCall {
     }
 }
 
-impl Ran {
+impl CallResult {
     /// Returns a tool's result that is JSON.
     pub fn json(result: &Value) -> Self {
         Self {
@@ -91,9 +91,9 @@ impl Ran {
     }
 }
 
-impl Telling<'_> {
+impl ResponseBuilder<'_> {
     /// Ends a call of a toolset that the request names, and returns the result for the model.
-    pub(super) fn end_call(&mut self, slot: McpSlot, ran: Ran) -> FunctionOutput {
+    pub(super) fn end_call(&mut self, slot: McpSlot, ran: CallResult) -> FunctionOutput {
         let text = ran.result.text();
         self.draft.report_call(&slot, ran.report());
         let came = match ran.status {
@@ -109,10 +109,11 @@ impl Telling<'_> {
     }
 
     /// Keeps what a call made, for the answer.
-    pub(super) fn keep(&mut self, made: Vec<super::Made>, derivation: Option<DerivationOutcome>) {
+    pub(super) fn keep(&mut self, made: Vec<super::OutputFile>, derivation: Option<DerivationOutcome>) {
         for file in made {
             // If a file is written again, texts refer to the new one.
-            let same = |other: &super::Made| other.container == file.container && other.path == file.path;
+            let same =
+                |other: &super::OutputFile| other.container == file.container && other.path == file.path;
             self.made.retain(|other| !same(other));
             self.made.push(file);
         }

@@ -274,7 +274,7 @@ pub struct StreamError(pub ApiError);
 impl Serialize for StreamError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Both<'a> {
+        struct ErrorPayload<'a> {
             code: &'a str,
             message: &'a str,
             param: Option<&'a str>,
@@ -289,7 +289,7 @@ impl Serialize for StreamError {
             | ErrorKind::Unavailable
             | ErrorKind::StorageFull => "server_error",
         });
-        Both {
+        ErrorPayload {
             code,
             message: &self.0.message,
             param: self.0.param.as_deref(),

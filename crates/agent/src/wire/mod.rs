@@ -53,7 +53,7 @@ pub use request::{
     COMMANDS, ChatRequest, ConversationRequest, MessagesRequest, ResponseRequest, SamplingSettings,
 };
 pub use response::{
-    CachedTokens, ConversationId, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response,
+    CachedTokens, ConversationId, Failure, IncompleteReason, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
 pub use tool::{

@@ -11,7 +11,7 @@ pub(crate) struct Order {
     next: u64,
     response: Option<String>,
     begun: bool,
-    items: Vec<Open>,
+    items: Vec<ReportedItem>,
     ids: HashSet<String>,
     failing: bool,
     over: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Order {
 
 /// An item, as reported by the events.
 #[derive(Debug)]
-struct Open {
+struct ReportedItem {
     id: String,
     kind: String,
     /// Texts of its parts, each with whether it is still open.
@@ -186,7 +186,7 @@ impl Order {
                 _ => false,
             };
             demand!(empty, "not as an item begins");
-            self.items.push(Open {
+            self.items.push(ReportedItem {
                 id,
                 kind,
                 parts: Vec::new(),
@@ -212,7 +212,7 @@ fn place(event: &Value, key: &str) -> Result<usize, String> {
     place.ok_or_else(|| format!("no {key}"))
 }
 
-impl Open {
+impl ReportedItem {
     fn grow(&mut self, kind: &str, event: &Value) -> Result<(), String> {
         let delta = event["delta"].as_str().unwrap_or_default();
         let (about, step) = kind.rsplit_once('.').ok_or("no such event")?;

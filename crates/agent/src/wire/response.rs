@@ -25,7 +25,7 @@ pub struct Response {
     /// Progress.
     pub status: ResponseStatus,
     /// The reason why it ended early.
-    pub incomplete_details: Option<Incomplete>,
+    pub incomplete_details: Option<IncompleteReason>,
     /// The model.
     pub model: String,
     /// Id of the response that it continues.
@@ -153,7 +153,7 @@ pub enum ResponseStatus {
 
 /// The reason why a response ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Incomplete {
+pub struct IncompleteReason {
     /// `max_output_tokens`, `content_filter`, `max_tool_calls`.
     pub reason: String,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_agent::turn::{SessionRunner, Turn};
 use cellblock_agent::wire::{Ids, Response, ResponseRequest, StreamEvent};
@@ -19,7 +19,7 @@ const BUSY: &str = "while True: pass";
 
 /// Answers once as scripted, then panics.
 struct Panics {
-    scripted: Scripted,
+    scripted: ScriptedProvider,
     asked: AtomicBool,
 }
 
@@ -33,22 +33,22 @@ impl Provider for Panics {
     }
 }
 
-fn calls(code: &str) -> Scripted {
+fn calls(code: &str) -> ScriptedProvider {
     let arguments = json!({"code": code}).to_string();
-    Scripted::new([
+    ScriptedProvider::new([
         ScriptedAnswer::new().call("call", "code_interpreter", &arguments),
         ScriptedAnswer::new().text("Done."),
     ])
 }
 
 /// A turn that runs, and the id of its sandbox, which nobody else holds.
-struct Started {
+struct RunningTurn {
     turn: JoinHandle<Response>,
     events: mpsc::Receiver<StreamEvent>,
     sandbox: String,
 }
 
-async fn start(interpreter: &Interpreter, provider: impl Provider + 'static) -> Started {
+async fn start(interpreter: &Interpreter, provider: impl Provider + 'static) -> RunningTurn {
     let session = interpreter.session(SessionOptions::default());
     let sandbox = session.prepare().await.unwrap().sandbox;
     let body = json!({
@@ -59,14 +59,14 @@ async fn start(interpreter: &Interpreter, provider: impl Provider + 'static) -> 
     let runner = SessionRunner::new("cntr_1".to_owned(), session, interpreter.clone());
     let turn = Turn::new(Arc::new(provider), Arc::new(runner));
     let (sender, events) = mpsc::channel(64);
-    Started {
+    RunningTurn {
         turn: tokio::spawn(async move { turn.run(&request, response, Vec::new(), sender).await }),
         events,
         sandbox,
     }
 }
 
-impl Started {
+impl RunningTurn {
     /// Waits until the code runs.
     async fn runs(&mut self) {
         while let Some(event) = self.events.recv().await {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cellblock_artifact::{About, ArtifactError, ArtifactId, Collected, Kind, Origin, Retention, Store};
+use cellblock_artifact::{
+    ArtifactDescription, ArtifactError, ArtifactId, CollectionReport, Kind, Origin, Retention, Store,
+};
 use cellblock_testkit::wait::until;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
@@ -23,8 +25,8 @@ const ALL: Retention = Retention {
     pins: None,
 };
 
-fn about() -> About {
-    About {
+fn about() -> ArtifactDescription {
+    ArtifactDescription {
         kind: Kind::File,
         media_type: "text/plain".into(),
         origin: Some(Origin {
@@ -112,7 +114,7 @@ async fn old_artifacts_without_references_are_removed_and_counted() {
     let collected = at.store.collect(&OLD, |id| id == referenced).await.unwrap();
     assert_eq!(
         collected,
-        Collected {
+        CollectionReport {
             artifacts: 2,
             bytes: 8,
             kept: 3,
@@ -337,7 +339,7 @@ async fn artifacts_published_or_pinned_during_collections_exist() {
 }
 
 #[derive(Debug, Clone)]
-enum Act {
+enum StoreAction {
     Put(u8),
     Age(u8),
     Pin(u8, u8),
@@ -345,14 +347,14 @@ enum Act {
     Collect(BTreeSet<u8>),
 }
 
-fn acts() -> impl Strategy<Value = Act> {
+fn acts() -> impl Strategy<Value = StoreAction> {
     let artifact = || 0..5_u8;
     prop_oneof![
-        3 => artifact().prop_map(Act::Put),
-        3 => artifact().prop_map(Act::Age),
-        2 => (0..2_u8, artifact()).prop_map(|(owner, artifact)| Act::Pin(owner, artifact)),
-        1 => (0..2_u8).prop_map(Act::Unpin),
-        2 => prop::collection::btree_set(artifact(), 0..3).prop_map(Act::Collect),
+        3 => artifact().prop_map(StoreAction::Put),
+        3 => artifact().prop_map(StoreAction::Age),
+        2 => (0..2_u8, artifact()).prop_map(|(owner, artifact)| StoreAction::Pin(owner, artifact)),
+        1 => (0..2_u8).prop_map(StoreAction::Unpin),
+        2 => prop::collection::btree_set(artifact(), 0..3).prop_map(StoreAction::Collect),
     ]
 }
 
@@ -370,28 +372,28 @@ proptest! {
             let mut pins: BTreeSet<(u8, u8)> = BTreeSet::new();
             for act in acts {
                 match act {
-                    Act::Put(n) => {
+                    StoreAction::Put(n) => {
                         at.store.put(vec![n], &about()).await.unwrap();
                         here.insert(n, false);
                     }
-                    Act::Age(n) if here.contains_key(&n) => {
+                    StoreAction::Age(n) if here.contains_key(&n) => {
                         at.age(id(n));
                         here.insert(n, true);
                     }
-                    Act::Age(_) => {}
-                    Act::Pin(owner, n) => {
+                    StoreAction::Age(_) => {}
+                    StoreAction::Pin(owner, n) => {
                         let pinned = at.store.pin(&format!("owner-{owner}"), [id(n)]).await;
                         prop_assert_eq!(pinned.is_ok(), here.contains_key(&n));
                         if pinned.is_ok() {
                             pins.insert((owner, n));
                         }
                     }
-                    Act::Unpin(owner) => {
+                    StoreAction::Unpin(owner) => {
                         let count = pins.iter().filter(|(of, _)| *of == owner).count();
                         prop_assert_eq!(at.store.unpin(&format!("owner-{owner}")).await.unwrap(), count as u64);
                         pins.retain(|(of, _)| *of != owner);
                     }
-                    Act::Collect(referenced) => {
+                    StoreAction::Collect(referenced) => {
                         let before = here.len();
                         here.retain(|n, old| !*old || referenced.contains(n) || pins.iter().any(|(_, of)| of == n));
                         let referenced: Vec<_> = referenced.iter().map(|n| id(*n)).collect();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_artifact::{About, ArtifactError, ArtifactId, Kind, Origin, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin, Store};
 use object_store::memory::InMemory;
 use tempfile::TempDir;
 
@@ -16,14 +16,14 @@ fn local() -> (TempDir, Store) {
     (folder, store)
 }
 
-fn about(cell: u64) -> About {
+fn about(cell: u64) -> ArtifactDescription {
     let origin = Origin {
         session: "s".into(),
         cell: Some(cell),
         name: Some("df".into()),
         inputs: vec![],
     };
-    About {
+    ArtifactDescription {
         kind: Kind::Dataframe,
         media_type: "text/plain".into(),
         origin: Some(origin),
@@ -64,7 +64,7 @@ async fn published_bytes_are_read_back_whole_and_in_parts() {
 async fn equal_bytes_are_stored_once_and_every_distinct_origin_is_kept_in_order() {
     let (folder, store) = local();
     let id = store.put("x", &about(1)).await.unwrap();
-    let other = About {
+    let other = ArtifactDescription {
         kind: Kind::File,
         media_type: "text/csv".into(),
         ..about(2)

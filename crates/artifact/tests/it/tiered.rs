@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use cellblock_artifact::{About, ArtifactError, ArtifactId, Kind, Origin, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin, Store};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-fn about(session: &str) -> About {
-    About {
+fn about(session: &str) -> ArtifactDescription {
+    ArtifactDescription {
         kind: Kind::Result,
         media_type: "text/plain".into(),
         origin: Some(Origin {

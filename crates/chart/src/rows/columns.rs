@@ -71,7 +71,7 @@ impl ColumnKind {
 
 /// Facts that are gathered about one key.
 #[derive(Default)]
-struct Gathered<'a> {
+struct KeyFacts<'a> {
     numbers: u64,
     texts: u64,
     times: u64,
@@ -83,7 +83,7 @@ struct Gathered<'a> {
 }
 
 pub(super) fn of(rows: &Rows) -> Columns {
-    let mut gathered: BTreeMap<&str, Gathered<'_>> = BTreeMap::new();
+    let mut gathered: BTreeMap<&str, KeyFacts<'_>> = BTreeMap::new();
     for (key, cell) in rows.iter().flatten() {
         let gathered = gathered.entry(key).or_default();
         match cell {
@@ -117,7 +117,7 @@ pub(super) fn of(rows: &Rows) -> Columns {
     }
 }
 
-impl Gathered<'_> {
+impl KeyFacts<'_> {
     fn column(self, rows: u64) -> ColumnSummary {
         let kind = match (self.numbers, self.texts) {
             (0, 0) => ColumnKind::Null,

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::{Found, MAX_TEXT, Reading, Row, RowValue, Wrong};
+use super::{CellValue, MAX_TEXT, Row, RowReader, RowValue, ValueProblem};
 
 /// Reads one row; returns none for a value that is not an object.
-pub(super) struct One<'a>(pub(super) &'a mut Reading);
+pub(super) struct RowVisitor<'a>(pub(super) &'a mut RowReader);
 
-impl<'de> DeserializeSeed<'de> for One<'_> {
+impl<'de> DeserializeSeed<'de> for RowVisitor<'_> {
     type Value = Option<Row>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -26,7 +26,7 @@ macro_rules! no_row {
     };
 }
 
-impl<'de> Visitor<'de> for One<'_> {
+impl<'de> Visitor<'de> for RowVisitor<'_> {
     type Value = Option<Row>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,58 +59,58 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Found {
+impl<'de> Deserialize<'de> for CellValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(AnyValue)
     }
 }
 
-struct Any;
+struct AnyValue;
 
-impl<'de> Visitor<'de> for Any {
-    type Value = Found;
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = CellValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Found, E> {
-        Ok(Found::Cell(RowValue::Null))
+    fn visit_unit<E>(self) -> Result<CellValue, E> {
+        Ok(CellValue::Cell(RowValue::Null))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
-        Ok(Found::Wrong(Wrong::Bool))
+    fn visit_bool<E>(self, _: bool) -> Result<CellValue, E> {
+        Ok(CellValue::Wrong(ValueProblem::Bool))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Found, E> {
-        Ok(Found::Cell(RowValue::Number(number.into())))
+    fn visit_i64<E>(self, number: i64) -> Result<CellValue, E> {
+        Ok(CellValue::Cell(RowValue::Number(number.into())))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Found, E> {
-        Ok(Found::Cell(RowValue::Number(number.into())))
+    fn visit_u64<E>(self, number: u64) -> Result<CellValue, E> {
+        Ok(CellValue::Cell(RowValue::Number(number.into())))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Found, E> {
-        Ok(Found::Cell(
+    fn visit_f64<E>(self, number: f64) -> Result<CellValue, E> {
+        Ok(CellValue::Cell(
             Number::from_f64(number).map_or(RowValue::Null, RowValue::Number),
         ))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Found, E> {
+    fn visit_str<E>(self, text: &str) -> Result<CellValue, E> {
         Ok(if text.chars().count() > MAX_TEXT {
-            Found::Wrong(Wrong::Text)
+            CellValue::Wrong(ValueProblem::Text)
         } else {
-            Found::Cell(RowValue::Text(text.to_owned()))
+            CellValue::Cell(RowValue::Text(text.to_owned()))
         })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Found, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CellValue, A::Error> {
         while let Some(IgnoredAny) = list.next_element()? {}
-        Ok(Found::Wrong(Wrong::Nested))
+        Ok(CellValue::Wrong(ValueProblem::Nested))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CellValue, A::Error> {
         while let Some((IgnoredAny, IgnoredAny)) = map.next_entry()? {}
-        Ok(Found::Wrong(Wrong::Nested))
+        Ok(CellValue::Wrong(ValueProblem::Nested))
     }
 }

@@ -35,14 +35,14 @@ enum Form {
 
 /// Distance between labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Every {
+enum LabelInterval {
     Milliseconds(i64),
     Days(i64),
     Months(i32),
 }
 
-const EVERY: [Every; 38] = {
-    use Every::{Days, Milliseconds, Months};
+const EVERY: [LabelInterval; 38] = {
+    use LabelInterval::{Days, Milliseconds, Months};
     [
         Milliseconds(1),
         Milliseconds(5),
@@ -106,7 +106,7 @@ pub(super) fn continuous(times: &[i64]) -> Option<Vec<Tick>> {
         .filter_map(|every| {
             let found = match *every {
                 // A month is labeled at its own point, wherever in the month that is.
-                Every::Months(step) if periodic => of_months(times, step),
+                LabelInterval::Months(step) if periodic => of_months(times, step),
                 _ => every.between(first, last, own)?,
             };
             Some((
@@ -128,7 +128,7 @@ pub(super) fn ordinal(times: &[i64]) -> Option<Vec<Tick>> {
         .map(|(at, time)| (place(at), *time))
         .collect();
     // Several days have no meaning where days are missing, but weeks do.
-    let is_apt = |every: &&Every| every.form() >= own && !matches!(every, Every::Days(2..=3));
+    let is_apt = |every: &&LabelInterval| every.form() >= own && !matches!(every, LabelInterval::Days(2..=3));
     let candidates = EVERY.iter().filter(is_apt).map(|every| {
         let mut before = None;
         let mut picked: Vec<_> = all
@@ -272,7 +272,7 @@ fn steps(start: i64, step: i64, last: i64) -> Vec<i64> {
         .collect()
 }
 
-impl Every {
+impl LabelInterval {
     fn form(self) -> Form {
         match self {
             Self::Milliseconds(step) if step % MINUTE == 0 => Form::Minute,

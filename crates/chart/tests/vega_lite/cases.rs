@@ -321,26 +321,26 @@ fn flows(count: i32) -> Value {
 }
 
 /// A small picture that people have looked at, which is kept.
-pub(super) struct Golden {
+pub(super) struct GoldenPicture {
     pub(super) case: Case,
     /// Width and height of the picture in pixels.
     pub(super) size: [u32; 2],
 }
 
 /// The main kinds of charts, from the width of a phone to that of a page.
-pub(super) fn golden() -> Vec<Golden> {
+pub(super) fn golden() -> Vec<GoldenPicture> {
     let ohlc = json!({ "openKey": "o", "highKey": "h", "lowKey": "l", "closeKey": "c" });
     let regions = json!([
         { "region": "North America", "revenue_usd": 41_300_000, "profit_usd": 6_200_000 }, { "region": "Europe", "revenue_usd": 28_900_000, "profit_usd": -3_100_000 },
         { "region": "Asia Pacific", "revenue_usd": 33_000_000, "profit_usd": 4_700_000 }, { "region": "Latin America", "revenue_usd": 12_400_000, "profit_usd": 900_000 },
         { "region": "Africa", "revenue_usd": 7_800_000, "profit_usd": 1_200_000 },
     ]);
-    let of = |name, size, spec, rows| Golden {
+    let of = |name, size, spec, rows| GoldenPicture {
         case: case(name, spec, rows, &[]),
         size,
     };
     let first = |name, size, cases: Vec<Case>| {
-        let found = cases.into_iter().next().map(|case| Golden {
+        let found = cases.into_iter().next().map(|case| GoldenPicture {
             case: Case { name, ..case },
             size,
         });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::serve::plan::Plan;
 use crate::args::config::{CheckArgs, ConfigCommand};
 use crate::args::serve::ServeArgs;
-use crate::config::{self, Loaded, Sources};
+use crate::config::{self, LoadedConfig, Sources};
 use crate::error::{self, Result};
 use crate::exit_code::ExitCode;
 use crate::render::Screen;
@@ -43,6 +43,6 @@ async fn act(command: ConfigCommand) -> Result<String> {
     }
 }
 
-fn load(file: Option<PathBuf>) -> Result<Loaded> {
+fn load(file: Option<PathBuf>) -> Result<LoadedConfig> {
     Ok(Sources::of_process(file, None).load()?)
 }

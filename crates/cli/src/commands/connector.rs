@@ -67,7 +67,7 @@ async fn act(args: ConnectorArgs) -> Result<ExitCode> {
     Ok(code)
 }
 
-type Done = (Value, String, ExitCode);
+type CommandOutcome = (Value, String, ExitCode);
 
 fn named(connectors: &[Arc<dyn Connector>], name: &str) -> Result<Arc<dyn Connector>> {
     let found = connectors.iter().find(|connector| connector.name() == name);
@@ -91,7 +91,7 @@ async fn called(
     connectors: &[Arc<dyn Connector>],
     function: &str,
     arguments: Vec<(String, String)>,
-) -> Result<Done> {
+) -> Result<CommandOutcome> {
     let Some((connector, function)) = function.split_once('.') else {
         return Err(Error::Refused(format!(
             "`{function}` is not a function; write its connector and its name, such as `fred.series`"
@@ -124,7 +124,7 @@ fn value(card: Option<&Card>, name: &str, text: String) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|_| text.into())
 }
 
-fn told(record: &FetchRecord, answer: Option<Value>) -> Done {
+fn told(record: &FetchRecord, answer: Option<Value>) -> CommandOutcome {
     let code = match record.outcome {
         "ok" => ExitCode::Success,
         "invalid_parameter" => ExitCode::Refused,
@@ -161,7 +161,7 @@ fn told(record: &FetchRecord, answer: Option<Value>) -> Done {
     (report, text, code)
 }
 
-async fn checked(connectors: &[Arc<dyn Connector>], names: &[String]) -> Result<Done> {
+async fn checked(connectors: &[Arc<dyn Connector>], names: &[String]) -> Result<CommandOutcome> {
     let chosen = if names.is_empty() {
         connectors.to_vec()
     } else {

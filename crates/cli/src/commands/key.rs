@@ -13,7 +13,7 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::args::key::{KeyArgs, KeyCommand};
-use crate::config::{Loaded, Sources};
+use crate::config::{LoadedConfig, Sources};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -126,13 +126,13 @@ async fn act(args: KeyArgs) -> Result<()> {
 }
 
 /// Returns whether the first key closes a server that is open to everybody on this machine.
-async fn closes_server(loaded: &Loaded, keys: &Keys) -> Result<bool> {
+async fn closes_server(loaded: &LoadedConfig, keys: &Keys) -> Result<bool> {
     let is_open = !loaded.settings.auth.required && loaded.settings.listen.0.ip().is_loopback();
     Ok(is_open && keys.list().await?.is_empty())
 }
 
 /// Warns about that, and asks if there is a person to ask.
-fn confirm_closing(loaded: &Loaded, home: &Path, screen: &mut Screen, yes: bool) -> Result<()> {
+fn confirm_closing(loaded: &LoadedConfig, home: &Path, screen: &mut Screen, yes: bool) -> Result<()> {
     let reopening = match loaded.records(home)? {
         RecordsPlace::File(_) => format!("move `{}` away while it is stopped", loaded.state(home).display()),
         RecordsPlace::Postgres(_) => "start it with another database".to_owned(),

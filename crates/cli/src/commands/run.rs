@@ -43,7 +43,7 @@ use crate::sanitize;
 use crate::script::{self, NamedCell};
 use crate::style::NOTE;
 use crate::toolset::ToolsetSession;
-use crate::warm::attach::Wanted;
+use crate::warm::attach::HostRequirements;
 use crate::warm::hint;
 use crate::warm::setting::WarmSetting;
 use cellblock_settings::Size;
@@ -52,7 +52,7 @@ use cellblock_settings::Size;
 pub(crate) async fn run(args: RunArgs) -> ExitCode {
     let mut reports = Vec::new();
     let mut warm = false;
-    let mut ended = match Run::prepare(&args) {
+    let mut ended = match RunState::prepare(&args) {
         Ok(mut run) => {
             let ended = run.finish(&args, &mut reports).await;
             warm = run.warm;
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: RunArgs) -> ExitCode {
 
 /// Outcome of a run.
 #[derive(Debug)]
-struct Ended {
+struct RunEnd {
     /// Of the last cell that was run.
     outcome: Outcome,
     given: usize,
@@ -92,7 +92,7 @@ struct Ended {
     origins: BTreeMap<String, VariableOrigin>,
 }
 
-fn report(ended: &mut Ended, mut reports: Vec<CellReport>) -> RunReport {
+fn report(ended: &mut RunEnd, mut reports: Vec<CellReport>) -> RunReport {
     if let Some(call) = ended.call.take() {
         return RunReport::Derivation(Box::new(call));
     }
@@ -111,7 +111,7 @@ fn report(ended: &mut Ended, mut reports: Vec<CellReport>) -> RunReport {
 
 /// A run on its way.
 #[derive(Debug)]
-struct Run {
+struct RunState {
     cells: Vec<NamedCell>,
     /// Nothing is shown where only JSON is wanted.
     screen: Option<Screen>,
@@ -133,7 +133,7 @@ struct Run {
     network: NetworkPolicy,
 }
 
-impl Run {
+impl RunState {
     fn prepare(args: &RunArgs) -> Result<Self> {
         let cells = script::read(args)?;
         for input in inputs(args) {
@@ -159,7 +159,7 @@ impl Run {
         })
     }
 
-    async fn finish(&mut self, args: &RunArgs, reports: &mut Vec<CellReport>) -> Result<Ended> {
+    async fn finish(&mut self, args: &RunArgs, reports: &mut Vec<CellReport>) -> Result<RunEnd> {
         let display = Display::on_stderr();
         let started = self.start(args, &display).await;
         display.clear();
@@ -235,7 +235,7 @@ impl Run {
         self.preloaded.clone_from(&image.manifest().preload);
         let limits = limits(args);
         let demands = args.policy.demands();
-        let wanted = Wanted {
+        let wanted = HostRequirements {
             home: &home,
             image: &image,
             image_name: &args.image,
@@ -275,8 +275,8 @@ impl Run {
         store: &Store,
         reports: &mut Vec<CellReport>,
         took: &mut Duration,
-    ) -> Result<Ended> {
-        let mut ended = Ended {
+    ) -> Result<RunEnd> {
+        let mut ended = RunEnd {
             outcome: Outcome::Completed,
             given: cells.len(),
             not_run: 0,
@@ -476,7 +476,7 @@ impl Run {
         }
     }
 
-    fn tell_stopped(&mut self, named: &NamedCell, ended: &Ended) {
+    fn tell_stopped(&mut self, named: &NamedCell, ended: &RunEnd) {
         if ended.given == 1 {
             return;
         }

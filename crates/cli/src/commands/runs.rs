@@ -12,7 +12,7 @@ use super::image;
 use crate::args::runs::{RunsArgs, RunsCommand};
 use crate::artifact_store;
 use crate::cancel::Cancel;
-use crate::config::{Loaded, Sources};
+use crate::config::{LoadedConfig, Sources};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -83,7 +83,7 @@ async fn act(args: RunsArgs) -> Result<ExitCode> {
 /// Replays a run in the image that it ran in.
 async fn replay(
     home: &Home,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     runs: &RecordedRuns,
     run: &str,
     chain: &Chain,
@@ -110,7 +110,7 @@ async fn replay(
     cancel.unless(replayed).await
 }
 
-async fn interpreter(home: &Home, loaded: &Loaded, target: &RunRecord) -> Result<Interpreter> {
+async fn interpreter(home: &Home, loaded: &LoadedConfig, target: &RunRecord) -> Result<Interpreter> {
     let display = Display::on_stderr();
     let limits: Option<Limits> = serde_json::from_value(Value::Object(target.limits.clone())).ok();
     let interpreter = Interpreter::builder()

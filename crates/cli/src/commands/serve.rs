@@ -20,7 +20,7 @@ use cellblock_dialects::DialectListener;
 use cellblock_gateway::records::{Records, RecordsPlace};
 use cellblock_gateway::remote::{self, FoundServer, Site};
 use cellblock_gateway::server;
-use cellblock_gateway::{Elsewhere, Engine, Gateway};
+use cellblock_gateway::{Engine, Gateway, RemoteEngine};
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::connector::limit_answers;
@@ -33,12 +33,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::image;
 use crate::args::serve::ServeArgs;
 use crate::artifact_store;
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::Screen;
-use crate::warm::attach::Wanted;
+use crate::warm::attach::HostRequirements;
 use crate::warm::backend::WarmBackend;
 use crate::warm::setting::WarmSetting;
 use plan::Plan;
@@ -138,7 +138,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
 }
 
 /// Opens the records, and takes the lock that keeps others away from a file as long as it is held.
-async fn records(loaded: &Loaded, home: &Home) -> Result<(Records, Option<File>)> {
+async fn records(loaded: &LoadedConfig, home: &Home) -> Result<(Records, Option<File>)> {
     let place = loaded.records(home.root())?;
     if let RecordsPlace::Postgres(url) = &place {
         tracing::info!(%url, "records are in Postgres");
@@ -164,7 +164,12 @@ fn in_use(state: &Path) -> String {
 }
 
 /// Returns the engine that runs code: sandboxes of this machine, or what is at `sandbox_url`.
-async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &Home) -> Result<Engine> {
+async fn engine(
+    loaded: &LoadedConfig,
+    site: Option<&Site>,
+    warm: WarmSetting,
+    home: &Home,
+) -> Result<Engine> {
     let settings = &loaded.settings;
     let store = artifact_store::open(home).await?;
     let Some(site) = site else {
@@ -183,7 +188,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &
         }
         // It cannot give what it does not have.
         FoundServer::Execute(..) if settings.remote.serve => Err(Error::Refused(SERVES_NOTHING.to_owned())),
-        FoundServer::Execute(server, _) => Ok(Engine::Execute(Elsewhere {
+        FoundServer::Execute(server, _) => Ok(Engine::Execute(RemoteEngine {
             server: *server,
             timeout: settings.limits.enforced().cell_timeout,
             store,
@@ -191,7 +196,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &
     }
 }
 
-async fn here(loaded: &Loaded, setting: WarmSetting, home: &Home, store: Store) -> Result<Interpreter> {
+async fn here(loaded: &LoadedConfig, setting: WarmSetting, home: &Home, store: Store) -> Result<Interpreter> {
     let display = Display::on_stderr();
     let started = start_here(loaded, setting, home, store, &display).await;
     display.clear();
@@ -199,7 +204,7 @@ async fn here(loaded: &Loaded, setting: WarmSetting, home: &Home, store: Store) 
 }
 
 async fn start_here(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     setting: WarmSetting,
     home: &Home,
     store: Store,
@@ -225,7 +230,7 @@ async fn start_here(
     if backend != BackendKind::Process {
         return Ok(alone.build().await?);
     }
-    let wanted = Wanted {
+    let wanted = HostRequirements {
         home,
         image: &image,
         image_name: &settings.image.0,

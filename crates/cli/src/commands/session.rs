@@ -19,11 +19,11 @@ use crate::progress::Display;
 use crate::render::json::print;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
-use crate::session::client::{self, Asked, silent, unexpected};
+use crate::session::client::{self, HostExchange, silent, unexpected};
 use crate::session::place::{Places, SessionPlace};
 use crate::session::plan::{SessionDataset, SessionPlan, SessionProfile};
 use crate::session::spawn;
-use crate::session::wire::{AddedDataset, Ask, Description, HostAnswer};
+use crate::session::wire::{AddedDataset, Description, HostAnswer, HostCommand};
 use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
@@ -237,7 +237,11 @@ async fn stop(args: &StopArgs) -> Result<()> {
 /// Ends a host: by asking, and where nobody listens by force.
 pub(super) async fn end(place: &SessionPlace) -> Result<()> {
     let asked = async {
-        match Asked::ask(place, &Ask::Stop).await?.answer().await? {
+        match HostExchange::ask(place, &HostCommand::Stop)
+            .await?
+            .answer()
+            .await?
+        {
             HostAnswer::Stopped => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -274,7 +278,7 @@ async fn gone(place: &SessionPlace, patience: Duration) -> Result<bool> {
 }
 
 async fn add_dataset(id: &SessionId, given: &DatasetArg, as_csv: bool) -> Result<()> {
-    let ask = Ask::AddDataset {
+    let ask = HostCommand::AddDataset {
         dataset: dataset(given, as_csv)?,
     };
     let AddedDataset { path, notes } = match ask_once(id, &ask).await? {
@@ -290,7 +294,7 @@ async fn add_dataset(id: &SessionId, given: &DatasetArg, as_csv: bool) -> Result
 }
 
 async fn prompt(id: &SessionId) -> Result<()> {
-    match ask_once(id, &Ask::Prompt).await? {
+    match ask_once(id, &HostCommand::Prompt).await? {
         HostAnswer::Prompt { text } => {
             Screen::new().show(&sanitize::text(&text));
             Ok(())
@@ -299,9 +303,9 @@ async fn prompt(id: &SessionId) -> Result<()> {
     }
 }
 
-async fn ask_once(id: &SessionId, ask: &Ask) -> Result<HostAnswer> {
+async fn ask_once(id: &SessionId, ask: &HostCommand) -> Result<HostAnswer> {
     let place = Places::of(&Home::find()?)?.open(id)?;
-    let mut asked = Asked::ask(&place, ask).await?;
+    let mut asked = HostExchange::ask(&place, ask).await?;
     Cancel::listen()?.unless(asked.answer()).await
 }
 

@@ -15,9 +15,9 @@ use crate::exit_code::ExitCode;
 use crate::render::json::print;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
-use crate::session::client::{Asked, Heard, unexpected};
+use crate::session::client::{HostExchange, HostMessage, unexpected};
 use crate::session::place::Places;
-use crate::session::wire::{Ask, HostAnswer};
+use crate::session::wire::{HostAnswer, HostCommand};
 
 /// Does it, prints, and says how it ended.
 pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
@@ -35,7 +35,7 @@ pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
 }
 
 /// A tool, and the name of its toolset.
-type Listed = (&'static str, ToolDefinition);
+type ToolEntry = (&'static str, ToolDefinition);
 
 fn list(toolset: Option<ToolsetKind>, json: bool) {
     let tools = listed(tools::listed(), toolset);
@@ -59,8 +59,8 @@ fn list(toolset: Option<ToolsetKind>, json: bool) {
 }
 
 /// The tools for a person: two lines each, without their schemas.
-fn table(tools: &[Listed]) -> String {
-    let widest = |text: fn(&Listed) -> &str| tools.iter().map(|tool| text(tool).len()).max().unwrap_or(0);
+fn table(tools: &[ToolEntry]) -> String {
+    let widest = |text: fn(&ToolEntry) -> &str| tools.iter().map(|tool| text(tool).len()).max().unwrap_or(0);
     let (names, toolsets) = (widest(|(_, tool)| &tool.name), widest(|(toolset, _)| toolset));
     let mut text = String::new();
     for (toolset, tool) in tools {
@@ -96,7 +96,7 @@ fn first_sentence(description: &str) -> &str {
         .trim_end_matches('.')
 }
 
-fn listed(toolsets: impl Iterator<Item = ToolsetKind>, toolset: Option<ToolsetKind>) -> Vec<Listed> {
+fn listed(toolsets: impl Iterator<Item = ToolsetKind>, toolset: Option<ToolsetKind>) -> Vec<ToolEntry> {
     let terms = ToolsetTerms::default();
     let wanted = toolsets.filter(|kind| toolset.is_none_or(|wanted| wanted == *kind));
     let tools = wanted.flat_map(|kind| {
@@ -110,7 +110,7 @@ fn listed(toolsets: impl Iterator<Item = ToolsetKind>, toolset: Option<ToolsetKi
 async fn call(args: CallArgs) -> Result<ExitCode> {
     let arguments = arguments(&args.arguments)?;
     let place = Places::of(&Home::find()?)?.open(&args.session)?;
-    let ask = Ask::Call {
+    let ask = HostCommand::Call {
         tool: args.tool,
         arguments,
         watch: args.watch,
@@ -122,22 +122,22 @@ async fn call(args: CallArgs) -> Result<ExitCode> {
 }
 
 /// The result of the call. What commands write meanwhile is shown on stderr, if it was asked for.
-async fn answered(place: &crate::session::place::SessionPlace, ask: &Ask) -> Result<Value> {
-    let mut asked = Asked::ask(place, ask).await?;
+async fn answered(place: &crate::session::place::SessionPlace, ask: &HostCommand) -> Result<Value> {
+    let mut asked = HostExchange::ask(place, ask).await?;
     let mut screen = Screen::new();
     loop {
         match asked.next().await? {
-            Heard::Stdout(bytes) | Heard::Stderr(bytes) => screen.sandbox_stderr(&bytes),
-            Heard::HostAnswer(HostAnswer::Visualization { path, media_type }) => {
+            HostMessage::Stdout(bytes) | HostMessage::Stderr(bytes) => screen.sandbox_stderr(&bytes),
+            HostMessage::HostAnswer(HostAnswer::Visualization { path, media_type }) => {
                 let path = sanitize::line(&path.to_string_lossy());
                 screen.tell(&outcome::note(&format!("picture ({media_type}): {path}")));
             }
-            Heard::HostAnswer(HostAnswer::Result { result }) => {
+            HostMessage::HostAnswer(HostAnswer::Result { result }) => {
                 // A line that was not ended is, so that what follows it stands alone.
                 screen.end_cell();
                 return Ok(result);
             }
-            Heard::HostAnswer(other) => return Err(unexpected(&other)),
+            HostMessage::HostAnswer(other) => return Err(unexpected(&other)),
         }
     }
 }

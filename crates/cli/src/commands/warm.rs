@@ -17,13 +17,13 @@ use crate::progress::Display;
 use crate::render::json::print;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
-use crate::session::client::{Asked, PATIENCE, silent, unexpected};
+use crate::session::client::{HostExchange, PATIENCE, silent, unexpected};
 use crate::session::place::{Places, SessionPlace};
 use crate::session::plan::WarmPlan;
 use crate::session::spawn;
-use crate::session::wire::{Ask, HostAnswer, WarmState};
+use crate::session::wire::{HostAnswer, HostCommand, WarmState};
 use crate::session_error::{HostKind, SessionError};
-use crate::warm::attach::Wanted;
+use crate::warm::attach::HostRequirements;
 
 pub(crate) mod host;
 
@@ -56,7 +56,7 @@ async fn start(args: &WarmStartArgs) -> Result<()> {
         .unless(image::ready(&home, &args.image, None, &display))
         .await?;
     let demands = args.policy.demands();
-    let wanted = Wanted {
+    let wanted = HostRequirements {
         home: &home,
         image: &image,
         image_name: &args.image,
@@ -91,7 +91,7 @@ async fn start(args: &WarmStartArgs) -> Result<()> {
 }
 
 /// Waits until a host that somebody else has started is ready; `None` if it has ended.
-async fn joined(wanted: &Wanted<'_>) -> Result<Option<SessionPlace>> {
+async fn joined(wanted: &HostRequirements<'_>) -> Result<Option<SessionPlace>> {
     let place = wanted.place()?;
     while place.is_live()? == Some(true) {
         if place.has_socket() {
@@ -262,7 +262,11 @@ impl Host {
 
 async fn describe(place: &SessionPlace) -> Result<WarmState> {
     let described = async {
-        match Asked::ask(place, &Ask::Describe).await?.answer().await? {
+        match HostExchange::ask(place, &HostCommand::Describe)
+            .await?
+            .answer()
+            .await?
+        {
             HostAnswer::Warm { state } => Ok(*state),
             other => Err(unexpected(&other)),
         }

@@ -6,7 +6,7 @@ use cellblock_gateway::options::CellOptions;
 use cellblock_interpreter::session::SetupSnippet;
 
 use super::check::Check;
-use super::{ConfigError, Loaded};
+use super::{ConfigError, LoadedConfig};
 
 /// Maximum size of a file of setup code in bytes.
 const MAX_SETUP: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub(crate) enum SetupError {
     NotText,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns the options of cells, with the code of the files that they name.
     pub(crate) fn cells(&self) -> Result<CellOptions, ConfigError> {
         let mut options = self.settings.cells.clone();

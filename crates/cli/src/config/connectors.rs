@@ -14,9 +14,9 @@ use cellblock_interpreter::connector::{Connector, MIN_SECRET_BYTES};
 use super::check::Check;
 use super::sections::connectors::report;
 use super::tool_servers::{SecretError, file, variable};
-use super::{ConfigError, Loaded, OfferedServer};
+use super::{ConfigError, LoadedConfig, OfferedServer};
 
-impl Loaded {
+impl LoadedConfig {
     /// The connectors of code. Secrets are read now; nothing is connected yet.
     pub(crate) fn connectors(
         &self,

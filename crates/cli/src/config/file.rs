@@ -34,7 +34,7 @@ pub(crate) struct Sources {
 
 /// A configuration that was read and checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     pub(crate) settings: Settings,
     pub(super) tree: Node,
     /// The file, where there is one.
@@ -82,7 +82,7 @@ impl Sources {
     }
 
     /// Reads and checks.
-    pub(crate) fn load(self) -> Result<Loaded, ConfigError> {
+    pub(crate) fn load(self) -> Result<LoadedConfig, ConfigError> {
         let file = match self.file {
             Some(file) => Some(file),
             None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()),
@@ -123,13 +123,13 @@ impl Sources {
         settings.unite(&mut check);
         settings.check(&mut check);
         match check.mistakes {
-            none if none.is_empty() => Ok(Loaded { settings, tree, file }),
+            none if none.is_empty() => Ok(LoadedConfig { settings, tree, file }),
             mistakes => Err(ConfigError::Wrong(mistakes)),
         }
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// A path that was written: a relative one counts from the configuration's own directory.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         let base = self.file.as_deref().and_then(Path::parent);

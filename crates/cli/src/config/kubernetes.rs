@@ -5,7 +5,7 @@ use cellblock_sandbox::backend::{BackendChoice, BackendKind, KubernetesOptions};
 use cellblock_settings::{MissingFeature, Time};
 
 use super::check::Check;
-use super::{ConfigError, ImageName, Loaded, Settings};
+use super::{ConfigError, ImageName, LoadedConfig, Settings};
 
 /// Pods, and how they are spoken to.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl Settings {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// The pods that run code, if code runs in pods. Nothing is asked yet.
     pub(crate) fn pods(&self) -> Result<Option<PodSite>, ConfigError> {
         let settings = &self.settings;

@@ -6,9 +6,9 @@ use cellblock_interpreter::toolset::TOOLSETS;
 use cellblock_mcp::Options;
 
 use super::check::Check;
-use super::{ConfigError, Loaded};
+use super::{ConfigError, LoadedConfig};
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns the options of the MCP server if it is enabled. Fails if one of its datasets cannot be read.
     pub(crate) fn mcp(&self) -> Result<Option<Options>, ConfigError> {
         let mut options = self.settings.mcp.clone();

@@ -54,7 +54,7 @@ use cellblock_interpreter::walls::gvisor::GvisorOptions;
 use cellblock_interpreter::walls::microvm::MicrovmOptions;
 use cellblock_sandbox::backend::{BackendChoice, BackendKind, KubernetesOptions};
 pub(crate) use cells::snippet;
-pub(crate) use file::{ConfigError, Loaded, Sources};
+pub(crate) use file::{ConfigError, LoadedConfig, Sources};
 pub(crate) use kubernetes::PodSite;
 use listen::Listen;
 pub(crate) use schema::schema;

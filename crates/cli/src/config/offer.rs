@@ -11,9 +11,9 @@ use cellblock_gateway::{Models, Offer};
 
 use super::check::Check;
 use super::sections::provider::{ProviderKind, ProviderSection};
-use super::{ConfigError, Loaded};
+use super::{ConfigError, LoadedConfig};
 
-impl Loaded {
+impl LoadedConfig {
     /// The models, after those that there are. Keys are read now, nothing is asked yet.
     pub(crate) fn models(&self, mut models: Models) -> Result<Models, ConfigError> {
         let mut check = Check::new(&self.tree);

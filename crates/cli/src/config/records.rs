@@ -7,7 +7,7 @@ use cellblock_gateway::records::{PostgresUrl, RecordsPlace};
 
 use super::check::Check;
 use super::sections::connectors::check_source;
-use super::{ConfigError, Loaded, Settings};
+use super::{ConfigError, LoadedConfig, Settings};
 
 /// The file of records, below the directory of the state.
 const FILE: &str = "records.sqlite";
@@ -32,7 +32,7 @@ impl Settings {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns the location of the records: in the database that the configuration names, or in a file of the
     /// state. The URL is read now.
     pub(crate) fn records(&self, home: &Path) -> Result<RecordsPlace, ConfigError> {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::node::{Node, Value};
 use super::sections::mcp_servers::has;
-use super::{Loaded, yaml};
+use super::{LoadedConfig, yaml};
 use crate::env_vars::{IMAGE, WITHOUT_NAMESPACES};
 
 /// The column of what is said of a value.
 const COLUMN: usize = 56;
 
-impl Loaded {
+impl LoadedConfig {
     /// YAML that says the same, each value with its origin.
     pub(crate) fn show(&self) -> String {
         let mut text = String::new();

@@ -5,7 +5,7 @@ use cellblock_gateway::remote::Site;
 use cellblock_image::Mirror;
 
 use super::check::Check;
-use super::{ConfigError, ImageName, Loaded, Settings};
+use super::{ConfigError, ImageName, LoadedConfig, Settings};
 
 impl Settings {
     pub(super) fn check_mirror(&self, check: &mut Check<'_>) {
@@ -75,7 +75,7 @@ fn has_user(url: &str) -> bool {
     authority.contains('@')
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns the site at which code runs, if not here. The key is read now, and no request is sent.
     pub(crate) fn site(&self) -> Result<Option<Site>, ConfigError> {
         let settings = &self.settings;

@@ -10,10 +10,10 @@ use cellblock_settings::Size;
 use cellblock_testkit::Schema;
 
 use super::listen::Listen;
-use super::{ConfigError, Loaded, Sources, schema};
+use super::{ConfigError, LoadedConfig, Sources, schema};
 
 /// Writes a configuration and reads it, with variables.
-fn load(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<LoadedConfig, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cellblock.yaml");
     std::fs::write(&file, text).unwrap();
@@ -160,9 +160,9 @@ fn what_counts_is_shown_with_its_origin() {
     insta::assert_snapshot!(shown);
     // It can be read again, and says the same.
     let again = load(&shown, &[]).unwrap();
-    let values = |loaded: &Loaded| serde_json::to_value(&loaded.settings).unwrap();
+    let values = |loaded: &LoadedConfig| serde_json::to_value(&loaded.settings).unwrap();
     assert_eq!(values(&again), values(&loaded));
-    let names = |loaded: &Loaded| -> Vec<_> {
+    let names = |loaded: &LoadedConfig| -> Vec<_> {
         let models = &loaded.settings.providers.models;
         models.iter().map(|(name, _)| name.clone()).collect()
     };

@@ -11,7 +11,7 @@ use cellblock_mcp_client::{
 };
 
 use super::check::Check;
-use super::{ConfigError, Loaded, OfferPolicy};
+use super::{ConfigError, LoadedConfig, OfferPolicy};
 
 /// Bytes of a secret.
 const MOST: u64 = 64 << 10;
@@ -60,7 +60,7 @@ pub(super) enum SecretError {
     Empty,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// The servers by name, and what finds those that requests name. Secrets are read now; nothing is started or asked yet.
     pub(crate) fn tool_servers(&self) -> Result<(Vec<OfferedServer>, Arc<dyn ToolServers>), ConfigError> {
         let mut check = Check::new(&self.tree);

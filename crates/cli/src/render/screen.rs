@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_reader_that_left_is_not_written_to_again() {
-        struct Closed(u32);
-        impl Write for Closed {
+        struct ClosedScreen(u32);
+        impl Write for ClosedScreen {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 self.0 += 1;
                 Err(io::ErrorKind::BrokenPipe.into())
@@ -199,7 +199,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut lane = Lane::new(Closed(0), true);
+        let mut lane = Lane::new(ClosedScreen(0), true);
         lane.pass(b"a");
         lane.pass(b"b");
         assert_eq!(lane.writer.0, 1);

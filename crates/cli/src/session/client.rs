@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
 use super::place::SessionPlace;
-use super::wire::{self, Ask, Description, GENERATION, HostAnswer, HostFrame, HostRequest};
+use super::wire::{self, Description, GENERATION, HostAnswer, HostCommand, HostFrame, HostRequest};
 use crate::error::{Error, Result};
 use crate::session_error::{MAX_MESSAGE, SessionError};
 
@@ -20,14 +20,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A question that was asked.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct HostExchange {
     stream: UnixStream,
     place: SessionPlace,
 }
 
 /// Message from a host.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum HostMessage {
     /// A command in the sandbox wrote this to stdout.
     Stdout(Vec<u8>),
     /// Likewise to stderr.
@@ -36,15 +36,15 @@ pub(crate) enum Heard {
     HostAnswer(HostAnswer),
 }
 
-impl Asked {
+impl HostExchange {
     /// Asks the session's host. When this completes it has taken the question on, however long the answer may take.
-    pub(crate) async fn ask(place: &SessionPlace, ask: &Ask) -> Result<Self> {
+    pub(crate) async fn ask(place: &SessionPlace, ask: &HostCommand) -> Result<Self> {
         let accepted = timeout(PATIENCE, Self::accepted(place, ask)).await;
         accepted.unwrap_or_else(|_| Err(silent(place)))
     }
 
     /// Likewise, if the host is up.
-    pub(crate) async fn ask_now(place: &SessionPlace, ask: &Ask) -> Result<Self> {
+    pub(crate) async fn ask_now(place: &SessionPlace, ask: &HostCommand) -> Result<Self> {
         let stream = connect_once(place).map_err(Error::process("reach the host"))?;
         Self::on(owned(stream, place)?, place, ask).await
     }
@@ -54,11 +54,11 @@ impl Asked {
         self.stream
     }
 
-    async fn accepted(place: &SessionPlace, ask: &Ask) -> Result<Self> {
+    async fn accepted(place: &SessionPlace, ask: &HostCommand) -> Result<Self> {
         Self::on(connect(place).await?, place, ask).await
     }
 
-    async fn on(mut stream: UnixStream, place: &SessionPlace, ask: &Ask) -> Result<Self> {
+    async fn on(mut stream: UnixStream, place: &SessionPlace, ask: &HostCommand) -> Result<Self> {
         let message = envelope(ask)?;
         if message.len() > MAX_MESSAGE {
             return Err(SessionError::TooLarge { bytes: message.len() }.into());
@@ -70,24 +70,24 @@ impl Asked {
             place: place.clone(),
         };
         match asked.next().await? {
-            Heard::HostAnswer(HostAnswer::Accepted) => Ok(asked),
-            Heard::HostAnswer(other) => Err(unexpected(&other)),
-            Heard::Stdout(_) | Heard::Stderr(_) => Err(unexpected(&HostAnswer::Accepted)),
+            HostMessage::HostAnswer(HostAnswer::Accepted) => Ok(asked),
+            HostMessage::HostAnswer(other) => Err(unexpected(&other)),
+            HostMessage::Stdout(_) | HostMessage::Stderr(_) => Err(unexpected(&HostAnswer::Accepted)),
         }
     }
 
     /// The next that is heard; failures of the host are errors here.
-    pub(crate) async fn next(&mut self) -> Result<Heard> {
+    pub(crate) async fn next(&mut self) -> Result<HostMessage> {
         let frame = wire::receive(&mut self.stream)
             .await
             .map_err(Error::process("listen to the session's host"))?;
         match frame {
-            Some(HostFrame::Stdout(bytes)) => Ok(Heard::Stdout(bytes)),
-            Some(HostFrame::Stderr(bytes)) => Ok(Heard::Stderr(bytes)),
+            Some(HostFrame::Stdout(bytes)) => Ok(HostMessage::Stdout(bytes)),
+            Some(HostFrame::Stderr(bytes)) => Ok(HostMessage::Stderr(bytes)),
             Some(HostFrame::Message(message)) => {
                 match wire::read(&message).map_err(Error::process("read what the session's host says"))? {
                     HostAnswer::Failure { failure } => Err(Error::Told(failure)),
-                    answer => Ok(Heard::HostAnswer(answer)),
+                    answer => Ok(HostMessage::HostAnswer(answer)),
                 }
             }
             None => Err(ended(&self.place)),
@@ -97,7 +97,7 @@ impl Asked {
     /// The answer alone; output before it is passed over.
     pub(crate) async fn answer(&mut self) -> Result<HostAnswer> {
         loop {
-            if let Heard::HostAnswer(answer) = self.next().await? {
+            if let HostMessage::HostAnswer(answer) = self.next().await? {
                 return Ok(answer);
             }
         }
@@ -107,7 +107,11 @@ impl Asked {
 /// Returns the state of the session.
 pub(crate) async fn describe(place: &SessionPlace) -> Result<Description> {
     let describe = async {
-        match Asked::ask(place, &Ask::Describe).await?.answer().await? {
+        match HostExchange::ask(place, &HostCommand::Describe)
+            .await?
+            .answer()
+            .await?
+        {
             HostAnswer::Description { description } => Ok(*description),
             other => Err(unexpected(&other)),
         }
@@ -133,7 +137,7 @@ pub(crate) fn silent(place: &SessionPlace) -> Error {
     .into()
 }
 
-fn envelope(ask: &Ask) -> Result<Vec<u8>> {
+fn envelope(ask: &HostCommand) -> Result<Vec<u8>> {
     let envelope = serde_json::to_value(ask).map(|ask| HostRequest {
         generation: GENERATION,
         ask,

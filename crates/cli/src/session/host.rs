@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::hosting::{Hosted, HostingLimits, Registry, Resident};
+use cellblock_interpreter::hosting::{HostingLimits, Registry, Resident, ResidentSession};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::place::SessionPlace;
-use super::wire::Ask;
+use super::wire::HostCommand;
 use crate::error::{Error, Result};
 
 pub(crate) mod answers;
@@ -37,12 +37,12 @@ const CLOSING: Duration = Duration::from_secs(10);
 const CLIENTS: usize = 256;
 
 /// Service of a host.
-pub(crate) trait Service: Hosted + Sized {
+pub(crate) trait Service: ResidentSession + Sized {
     /// Answers a client, once its question is accepted. The host's end is not asked of a service.
     fn answer(
         service: Arc<Resident<Self>>,
         stream: UnixStream,
-        ask: Ask,
+        ask: HostCommand,
     ) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Returns the tasks that go on after its end, before the process may end.

@@ -16,7 +16,7 @@ use super::place::{HeldLock, SessionPlace};
 use crate::cancel::Cancel;
 use crate::env_vars;
 use crate::error::{Error, Result};
-use crate::session_error::{SessionError, Told};
+use crate::session_error::{SessionError, WireError};
 
 /// Report that a host sends once, as soon as it serves or fails.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) enum HostReport {
     /// It serves; these are for the user to read.
     Ready { notes: Vec<String> },
     /// It has given up.
-    Failed { failure: Told },
+    Failed { failure: WireError },
 }
 
 /// More than a report has.
@@ -33,13 +33,13 @@ const MAX_REPORT: u64 = 1 << 20;
 
 /// A host on its way. Dropping it ends the host, unless it was ready.
 #[derive(Debug)]
-struct Starting {
+struct HostStart {
     place: SessionPlace,
     child: Option<Child>,
     report: OwnedFd,
 }
 
-impl Starting {
+impl HostStart {
     /// Starts it. Its stdin is the lock, its stdout takes the report, its stderr is the log; it puts the first two away when it has them.
     fn spawn(home: &Home, place: SessionPlace, held: &HeldLock) -> Result<Self> {
         let (report, theirs) =
@@ -84,7 +84,7 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
+impl Drop for HostStart {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -107,7 +107,7 @@ pub(crate) async fn started(
     held: &HeldLock,
     cancel: &mut Cancel,
 ) -> Result<Vec<String>> {
-    let starting = removing(place, Starting::spawn(home, place.clone(), held))?;
+    let starting = removing(place, HostStart::spawn(home, place.clone(), held))?;
     cancel.unless(starting.ready()).await
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cellblock_interpreter::report;
 use cellblock_interpreter::session::fork::ForkOptions;
 use cellblock_interpreter::toolset::{ToolEvent, Toolset, ToolsetKind, ToolsetTerms};
-use cellblock_interpreter::workbench::{DatasetSource, Mounted};
+use cellblock_interpreter::workbench::{DatasetMount, DatasetSource};
 use cellblock_interpreter::{Interpreter, Session};
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -124,7 +124,7 @@ impl Toolbox for OwnToolset {
     }
 }
 
-fn added(mounted: &Mounted) -> AddedDataset {
+fn added(mounted: &DatasetMount) -> AddedDataset {
     let mut notes = Vec::new();
     let stem = mounted.name.rsplit_once('.').map_or(&*mounted.name, |it| it.0);
     if mounted.requested != stem && mounted.requested != mounted.name {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, TryChanges};
 use cellblock_interpreter::session::checkpoints::{Checkpoint, NewCheckpoint, RolledBack};
-use cellblock_interpreter::session::hibernate::Hibernated;
+use cellblock_interpreter::session::hibernate::HibernationSummary;
 use cellblock_interpreter::session::processes::{ProcessReport, TerminalSize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::plan::{SessionDataset, SessionPlan, WarmPlan};
 use crate::exit_code::ExitCode;
-use crate::session_error::{MAX_MESSAGE, Told};
+use crate::session_error::{MAX_MESSAGE, WireError};
 
 /// Counts up when a command could not understand the host of another program version.
 pub(crate) const GENERATION: u32 = 1;
@@ -50,7 +50,7 @@ pub(crate) struct HostRequest {
 /// Request of a command.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Ask {
+pub(crate) enum HostCommand {
     /// To know how the session is.
     Describe,
     /// A tool called.
@@ -161,7 +161,7 @@ pub(crate) enum HostAnswer {
     /// The session is as it was at the checkpoint.
     RolledBack { back: Box<RolledBack> },
     /// Parts of the session that were lost.
-    Hibernated { lost: Hibernated },
+    Hibernated { lost: HibernationSummary },
     /// The forks.
     Forked { ids: Vec<String> },
     /// Path of the dataset.
@@ -169,7 +169,7 @@ pub(crate) enum HostAnswer {
     /// The host has given everything back.
     Stopped,
     /// It could not be done.
-    Failure { failure: Told },
+    Failure { failure: WireError },
 }
 
 /// State of a session.
@@ -330,8 +330,8 @@ mod tests {
 
     #[test]
     fn an_ask_with_a_field_too_many_is_refused() {
-        let ask = |text: &str| read::<Ask>(text.as_bytes());
-        assert_eq!(ask(r#"{"do":"stop"}"#).unwrap(), Ask::Stop);
+        let ask = |text: &str| read::<HostCommand>(text.as_bytes());
+        assert_eq!(ask(r#"{"do":"stop"}"#).unwrap(), HostCommand::Stop);
         for text in [
             r#"{"do":"leave"}"#,
             r#"{"do":"call","tool":"t","arguments":{},"watch":true,"as":"root"}"#,

@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use super::key;
 use super::setting::WarmSetting;
 use crate::error::Result;
-use crate::session::client::Asked;
+use crate::session::client::HostExchange;
 use crate::session::place::{HeldLock, Places, SessionPlace};
 use crate::session::plan::WarmPlan;
 use crate::session::spawn;
-use crate::session::wire::Ask;
+use crate::session::wire::HostCommand;
 use crate::session_error::HostKind;
 
 /// Maximum time for a host to answer, after which a run goes on without it.
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Requirements of a run or a server for a host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct HostRequirements<'a> {
     pub(crate) home: &'a Home,
     pub(crate) image: &'a OpenImage,
     /// Name that the user gave for the image.
@@ -35,7 +35,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) demands: &'a Demands,
 }
 
-impl Wanted<'_> {
+impl HostRequirements<'_> {
     /// Returns an interpreter whose sandboxes the host has. `None` if there is no host, or it cannot be used; then this starts one for
     /// the runs after this one, if the setting says so.
     pub(crate) async fn interpreter(
@@ -102,7 +102,7 @@ impl Wanted<'_> {
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());
                 Box::pin(async move {
-                    let asked = Asked::ask_now(&place, &Ask::Sandbox).await;
+                    let asked = HostExchange::ask_now(&place, &HostCommand::Sandbox).await;
                     let asked = asked.map_err(|error| unreachable(&name, error))?;
                     Ok(asked.into_stream().into())
                 })

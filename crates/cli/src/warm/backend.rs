@@ -10,7 +10,7 @@ use cellblock_sandbox::limits::Limits;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use super::attach::Wanted;
+use super::attach::HostRequirements;
 use super::setting::WarmSetting;
 
 /// Takes each sandbox from the warm host that is there at that time, like a run. If there is none, this process makes the sandbox.
@@ -30,7 +30,7 @@ pub(crate) struct WarmBackend {
 impl WarmBackend {
     /// Returns the backend if there is a host; `alone` is for sandboxes without one. `None` if this process had better start alone.
     pub(crate) async fn attach(
-        wanted: &Wanted<'_>,
+        wanted: &HostRequirements<'_>,
         setting: WarmSetting,
         alone: &InterpreterBuilder,
     ) -> Option<Self> {
@@ -46,8 +46,8 @@ impl WarmBackend {
         })
     }
 
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted {
+    fn wanted(&self) -> HostRequirements<'_> {
+        HostRequirements {
             home: self.image.home(),
             image: &self.image,
             image_name: &self.image_name,

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use cellblock_testkit::{require, workspace_root};
 use serde_json::{Value, json};
 
-use crate::server::{Place, Server};
+use crate::server::{Server, ServerHome};
 
 /// Starts the example, with the Python that has its server's package.
-fn start(place: &Place, environment: &[(&str, &str)]) -> Server {
+fn start(place: &ServerHome, environment: &[(&str, &str)]) -> Server {
     let python = workspace_root().join("tests/clients/mcp/python/.venv/bin");
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(python).chain(std::env::split_paths(&paths).collect::<Vec<PathBuf>>());
@@ -58,7 +58,7 @@ fn calls(server: &Server) -> Vec<String> {
 #[test]
 fn the_guides_agent_fetches_derives_repairs_and_answers() {
     require!(McpPython);
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = start(&place, &[]);
     let response = ask(&server);
     assert_eq!(
@@ -126,7 +126,7 @@ fn the_guides_agent_fetches_derives_repairs_and_answers() {
 #[test]
 fn the_guides_agent_reports_gaps_when_its_steps_are_used_up() {
     require!(McpPython);
-    let place = Place::new();
+    let place = ServerHome::new();
     let steps = [
         ("CELLBLOCK_SERVE__TURN__MAX_STEPS", "2"),
         ("CELLBLOCK_SERVE__TURN__CHART_STEPS", "0"),

@@ -7,7 +7,7 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use crate::server::{PATIENCE, Place};
+use crate::server::{PATIENCE, ServerHome};
 
 /// Receives what was sent to a collector: the request's line and headers in lower case, and its body.
 fn receive(listener: &TcpListener) -> (String, Vec<u8>) {
@@ -40,7 +40,7 @@ fn spans_of_requests_reach_a_collector_before_the_server_has_ended() {
             }
         }
     });
-    let place = Place::new();
+    let place = ServerHome::new();
     let environment = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
         (

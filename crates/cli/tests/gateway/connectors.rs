@@ -4,29 +4,29 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, KEY};
 use crate::mcp::client::{block_on, connect, done};
-use crate::server::{Place, Server, until};
+use crate::server::{Server, ServerHome, until};
 use cellblock_testkit::small_image;
 
 const CODE: &str = "gdp = fred.series('GDPC1')\nagain = fred.series('GDPC1')\n\
                     head = fred.echo(id='hunter2')['head']\n\
                     print(*head, sep='\\n')\nlen(gdp) + len(again)";
 
-struct Served {
+struct ConnectorServer {
     api: Api,
     server: Server,
     granted: Value,
     ungranted: Value,
     _config: tempfile::TempDir,
-    _place: Place,
+    _place: ServerHome,
 }
 
 /// A gateway with an API as its connector, and two keys.
-fn served() -> Served {
+fn served() -> ConnectorServer {
     let api = Api::start().unwrap();
     let config = tempfile::tempdir().unwrap();
     let text = format!("{}mcp: {{toolsets: [notebook]}}\n", api.config());
     std::fs::write(config.path().join("cellblock.yaml"), text).unwrap();
-    let place = Place::new();
+    let place = ServerHome::new();
     let yaml = config.path().join("cellblock.yaml").display().to_string();
     let key = |arguments: &[&str]| {
         let create = [&["key", "create", "--json"], arguments].concat();
@@ -39,7 +39,7 @@ fn served() -> Served {
     // Its answers are tables.
     let image = ("CELLBLOCK_IMAGE", small_image().unwrap());
     let server = place.serve_in(config.path(), &[], &[("CELLBLOCK_TEST_API_KEY", KEY), image]);
-    Served {
+    ConnectorServer {
         api,
         server,
         granted,
@@ -49,7 +49,7 @@ fn served() -> Served {
     }
 }
 
-impl Served {
+impl ConnectorServer {
     /// Runs a cell in a new REST session of a key.
     fn run(&self, key: &Value, code: &str) -> Value {
         let bearer = format!("Bearer {}", key["secret"].as_str().unwrap());

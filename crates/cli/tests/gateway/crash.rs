@@ -3,11 +3,11 @@
 use rustix::process::Signal;
 
 use crate::http;
-use crate::server::Place;
+use crate::server::ServerHome;
 
 #[test]
 fn only_the_records_survive_a_kill() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
     let sent = server.begin("import subprocess\nsubprocess.run(['sleep', '50'])");

@@ -7,7 +7,7 @@ use cellblock_testkit::small_image;
 use serde_json::{Value, json};
 
 use crate::http;
-use crate::server::{Place, Server};
+use crate::server::{Server, ServerHome};
 
 const MIB: usize = 1 << 20;
 /// Time limit of a cell: a debug build reads some megabytes per second.
@@ -54,7 +54,7 @@ fn settled(server: &Server, at_most: usize) -> usize {
     server.memory()
 }
 
-fn served(place: &Place, folder: &tempfile::TempDir, more: &str) -> Server {
+fn served(place: &ServerHome, folder: &tempfile::TempDir, more: &str) -> Server {
     let program = include_str!("../../../../bench/python/large_rows.py");
     std::fs::write(folder.path().join("large_rows.py"), program).unwrap();
     let config = format!(
@@ -68,7 +68,7 @@ fn served(place: &Place, folder: &tempfile::TempDir, more: &str) -> Server {
 
 #[test]
 fn large_answers_are_read_within_a_number_of_bytes_and_leave_no_memory() {
-    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    let (place, folder) = (ServerHome::new(), tempfile::tempdir().unwrap());
     // One of them at a time.
     let server = served(&place, &folder, "fetches: {max_in_flight: 8MiB}\n");
     fetch(&server, 1, 1);

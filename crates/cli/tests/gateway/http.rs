@@ -46,10 +46,10 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// A request that was sent, and whose answer is to be read.
 #[derive(Debug)]
-pub(crate) struct Sent(BufReader<TcpStream>);
+pub(crate) struct SentRequest(BufReader<TcpStream>);
 
 /// Sends a request. Headers that are not given are those that every program sends.
-pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Sent {
+pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> SentRequest {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     let own = ("Host", address.to_string());
@@ -65,10 +65,10 @@ pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], bo
     let close = if closes { "Connection: close\r\n" } else { "" };
     let text = format!("{line} HTTP/1.1\r\n{close}{}\r\n{body}", lines.concat());
     stream.write_all(text.as_bytes()).unwrap();
-    Sent(BufReader::new(stream))
+    SentRequest(BufReader::new(stream))
 }
 
-impl Sent {
+impl SentRequest {
     /// Waits so long for each part of the answer.
     pub(crate) fn within(self, limit: Duration) -> Self {
         self.0.get_ref().set_read_timeout(Some(limit)).unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::{self, Answer};
-use crate::server::{Place, Server, until};
+use crate::server::{Server, ServerHome, until};
 
 /// A text that nearly fills a body.
 const LARGE: usize = 15 << 20;
@@ -16,7 +16,7 @@ const GROWTH: usize = 80 << 20;
 
 struct World {
     server: Server,
-    _place: Place,
+    _place: ServerHome,
     _folder: tempfile::TempDir,
 }
 
@@ -25,7 +25,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let config = "dialects: {e2b: {}, opensandbox: {}, jupyter: {}, open_terminal: {}, librechat: {}}\n";
         std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
-        let place = Place::new();
+        let place = ServerHome::new();
         let server = place.serve_in(folder.path(), &[], &[]);
         Self {
             server,

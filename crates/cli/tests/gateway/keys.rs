@@ -1,13 +1,13 @@
 //! Keys: made and revoked while a server runs.
 
 use crate::http;
-use crate::server::{Place, holds, until};
+use crate::server::{ServerHome, holds, until};
 
 const WRONG: &str = "Bearer cbk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 #[test]
 fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve(&[]);
     let body = http::code("6 * 7", false);
     // Without keys, whatever a client sends is fine: SDKs do not start without one.
@@ -90,10 +90,10 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
 
 #[test]
 fn without_its_old_records_a_gateway_is_open_again() {
-    let place = Place::new();
+    let place = ServerHome::new();
     assert_eq!(place.cellblock(&["key", "create", "ci"]).code(), 0);
     assert_eq!(place.cellblock(&["key", "revoke", "ci"]).code(), 0);
-    let status = |place: &Place| place.serve(&[]).get("/v1/models", &[]).status;
+    let status = |place: &ServerHome| place.serve(&[]).get("/v1/models", &[]).status;
     assert_eq!(status(&place), 401);
     let (records, away) = (place.home().join("gateway"), place.home().join("away"));
     std::fs::rename(&records, &away).unwrap();
@@ -105,7 +105,7 @@ fn without_its_old_records_a_gateway_is_open_again() {
 
 #[test]
 fn a_key_has_quotas_and_the_refusal_says_when_to_come_again() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let made = place.cellblock(&["key", "create", "ci", "--quota", "cells_per_minute=1", "--json"]);
     let made = made.json().unwrap();
     assert_eq!(made["quotas"]["cells_per_minute"], 1);
@@ -130,7 +130,7 @@ fn a_key_has_quotas_and_the_refusal_says_when_to_come_again() {
 
 #[test]
 fn what_other_machines_can_reach_does_not_start_without_a_key() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let serve = ["serve", "--demo", "--listen", "0.0.0.0:0"];
     let refused = place.cellblock(&serve);
     assert_eq!(refused.code(), 78, "{}", refused.stderr);
@@ -147,7 +147,7 @@ fn what_other_machines_can_reach_does_not_start_without_a_key() {
 
 #[test]
 fn a_key_that_cannot_be_made_is_refused_with_a_repair() {
-    let place = Place::new();
+    let place = ServerHome::new();
     assert_eq!(place.cellblock(&["key", "create", "ci"]).code(), 0);
     for (args, complaint) in [
         (["create", "ci", "--expires", "1d"], "there is a key `ci` already"),

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::http;
-use crate::server::{Place, Server, until};
+use crate::server::{Server, ServerHome, until};
 
 const CONSECUTIVE: usize = 100;
 const CONCURRENT: usize = 50;
@@ -55,7 +55,7 @@ fn steady(server: &mut Server) -> Count {
 
 #[test]
 fn executions_leave_no_sandbox_no_process_and_no_file() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
     execute(&server, 0);

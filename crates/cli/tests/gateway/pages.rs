@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use cellblock_testkit::{binary, fenced, workspace_root};
 
-use crate::server::{Place, Server};
+use crate::server::{Server, ServerHome};
 
 /// Pages whose commands have a test of their own, which also compares what the page says they print.
 const OWN_TESTS: [(&str, &str); 4] = [
@@ -39,7 +39,7 @@ const ADDRESS: &str = "127.0.0.1:8080";
 
 /// A reader who pastes one block after another.
 struct Reader {
-    place: Place,
+    place: ServerHome,
     folder: tempfile::TempDir,
     server: Option<Server>,
 }
@@ -59,7 +59,7 @@ impl Reader {
         // An answer with an error ends curl with an error.
         fs::write(folder.path().join(".curlrc"), "fail\n")?;
         Ok(Self {
-            place: Place::new(),
+            place: ServerHome::new(),
             folder,
             server: None,
         })

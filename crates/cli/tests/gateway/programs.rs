@@ -7,7 +7,7 @@ use cellblock_testkit::require;
 use serde_json::{Value, json};
 
 use crate::http::{self, Answer};
-use crate::server::{Place, Server, until};
+use crate::server::{Server, ServerHome, until};
 
 /// Domain of E2B's hosts, which browsers resolve to this machine.
 const DOMAIN: &str = "cell.localhost";
@@ -61,7 +61,7 @@ server = http.server.ThreadingHTTPServer(('127.0.0.1', 8123), Handler)
 struct World {
     server: Server,
     hosts: SocketAddr,
-    _place: Place,
+    _place: ServerHome,
     _folder: tempfile::TempDir,
 }
 
@@ -85,7 +85,7 @@ impl World {
              dialects: {{opensandbox: {{}}, open_terminal: {{network: egress}}, e2b: {{domain: {DOMAIN}, listen: '{free}'}}}}\n"
         );
         std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
-        let place = Place::new();
+        let place = ServerHome::new();
         let server = place.serve_in(folder.path(), &[], &[]);
         Self {
             server,

@@ -1,11 +1,11 @@
 //! Refused requests, and headers that every answer carries.
 
 use crate::http;
-use crate::server::{Place, until};
+use crate::server::{ServerHome, until};
 
 #[test]
 fn other_names_and_other_pages_are_rejected() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve(&[]);
     let port = server.address.port();
     for host in ["localhost", "127.0.0.1", "[::1]"] {
@@ -30,7 +30,7 @@ fn other_names_and_other_pages_are_rejected() {
 
 #[test]
 fn a_browser_is_sent_to_the_console_and_a_client_of_the_api_gets_an_error() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve(&[]);
     let browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let page = server.get("/", &[browser]);
@@ -46,7 +46,7 @@ fn a_browser_is_sent_to_the_console_and_a_client_of_the_api_gets_an_error() {
 
 #[test]
 fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve(&[]);
     let answer = server.get("/healthz", &[]);
     let id = answer.header("x-request-id").unwrap();

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::http::{self, Sent};
-use crate::server::{Place, Server, until};
+use crate::http::{self, SentRequest};
+use crate::server::{Server, ServerHome, until};
 
 /// A server with dialects, and the secret of a key.
 struct World {
-    place: Place,
+    place: ServerHome,
     server: Server,
     secret: String,
     _folder: tempfile::TempDir,
@@ -18,7 +18,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let config = "limits: {max_network: loopback}\ndialects: {e2b: {}, opensandbox: {}, jupyter: {}}\n";
         std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
-        let place = Place::new();
+        let place = ServerHome::new();
         let server = place.serve_in(folder.path(), &[], &[]);
         Self {
             secret: String::new(),
@@ -72,7 +72,7 @@ impl World {
         ]
     }
 
-    fn send(&self, line: &str, headers: &[(&str, &str)], body: &Value) -> Sent {
+    fn send(&self, line: &str, headers: &[(&str, &str)], body: &Value) -> SentRequest {
         let body = if body.is_null() {
             String::new()
         } else {

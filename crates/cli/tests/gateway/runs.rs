@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::server::Place;
+use crate::server::ServerHome;
 
 const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
 
 /// The runs of a home, the newest first.
-fn runs(place: &Place) -> Vec<Value> {
+fn runs(place: &ServerHome) -> Vec<Value> {
     let list = place.cellblock(&["runs", "list", "--json"]).json().unwrap();
     list["runs"].as_array().unwrap().clone()
 }
@@ -18,7 +18,7 @@ fn id(run: &Value) -> String {
 
 #[test]
 fn runs_of_the_command_and_of_a_server_are_listed_and_replayed() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let none = place.cellblock(&["runs", "list"]);
     assert!(none.stdout.starts_with("no runs; "), "{}", none.stdout);
 

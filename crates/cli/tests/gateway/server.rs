@@ -10,12 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use cellblock_testkit::wait::block_until_ok;
-use cellblock_testkit::{Cli, Count, Finished, LeakOwner, bare_image, binary, home};
+use cellblock_testkit::{Cli, CommandOutput, Count, LeakOwner, bare_image, binary, home};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::http::{self, Answer, Sent};
+use crate::http::{self, Answer, SentRequest};
 
 /// Maximum time for something that happens in the background.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -24,11 +24,11 @@ const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// A home, and a directory for temporary files.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerHome {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl ServerHome {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let shared = home().unwrap();
@@ -51,7 +51,7 @@ impl Place {
     }
 
     /// Runs a command of `cellblock` here.
-    pub(crate) fn cellblock(&self, args: &[&str]) -> Finished {
+    pub(crate) fn cellblock(&self, args: &[&str]) -> CommandOutput {
         let cli = Cli::new(args.iter().copied()).env("CELLBLOCK_HOME", self.home());
         cli.run().unwrap()
     }
@@ -154,7 +154,7 @@ impl Server {
     }
 
     /// Begins to run code, and waits until it runs.
-    pub(crate) fn begin(&self, code: &str) -> Sent {
+    pub(crate) fn begin(&self, code: &str) -> SentRequest {
         let body = http::code(code, true);
         let mut sent = http::send(self.address, "POST /v1/responses", &[], &body);
         sent.until("response.code_interpreter_call.interpreting");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cellblock_testkit::small_image;
 use serde_json::json;
 
-use crate::server::Place;
+use crate::server::ServerHome;
 
 /// Columns of the table, each of which is sorted in both directions at the same time.
 const COLUMNS: usize = 5;
@@ -15,7 +15,7 @@ const ROWS: usize = 1_000_000;
 
 #[test]
 fn many_sorts_at_once_take_the_memory_of_as_many_as_there_are_processors() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let image = ("CELLBLOCK_IMAGE", small_image().unwrap());
     let server = place.serve_with(&[], &[image]);
     let post = |path: &str, body| server.post(path, &[], &format!("{body}")).json();

@@ -2,11 +2,11 @@
 
 use rustix::process::Signal;
 
-use crate::server::{Place, until};
+use crate::server::{ServerHome, until};
 
 #[test]
 fn running_code_ends_and_leaves_nothing_behind() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
     let sent = server.begin("import time\ntime.sleep(2)\nprint('to the', 'end')");
@@ -21,7 +21,7 @@ fn running_code_ends_and_leaves_nothing_behind() {
 
 #[test]
 fn a_server_that_stops_rejects_new_sessions_while_code_runs() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let mut server = place.serve(&[]);
     let sent = server.begin("import time\ntime.sleep(10)\nprint('to the', 'end')");
     server.signal(Signal::TERM);
@@ -40,7 +40,7 @@ fn a_server_that_stops_rejects_new_sessions_while_code_runs() {
 
 #[test]
 fn code_that_exceeds_the_grace_period_fails_with_the_reason() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "1"]);
     let sent = server.begin("import time\ntime.sleep(50)");
@@ -58,7 +58,7 @@ fn code_that_exceeds_the_grace_period_fails_with_the_reason() {
 
 #[test]
 fn a_second_signal_ends_at_once() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "3600"]);
     let sent = server.begin("import time\ntime.sleep(50)");
@@ -72,7 +72,7 @@ fn a_second_signal_ends_at_once() {
 
 #[test]
 fn an_idle_server_ends_although_a_client_keeps_its_connection() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "3600"]);
     let _kept = std::net::TcpStream::connect(server.address).unwrap();

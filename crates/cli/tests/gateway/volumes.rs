@@ -2,13 +2,13 @@
 
 use rustix::process::Signal;
 
-use crate::server::Place;
+use crate::server::ServerHome;
 
 const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
 
 #[test]
 fn a_volume_survives_a_kill_and_says_which_session_was_lost() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let none = place.cellblock(&["volume", "list"]);
     assert!(none.stdout.starts_with("no volumes; "), "{}", none.stdout);
     let mut server = place.serve(&[]);

@@ -168,7 +168,7 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
 }
 
 /// `cellblock connector` with the configuration of the server.
-fn connector(api: &Api, arguments: &[&str]) -> Result<cellblock_testkit::Finished> {
+fn connector(api: &Api, arguments: &[&str]) -> Result<cellblock_testkit::CommandOutput> {
     let (_folder, path) = configured(api)?;
     let cli = Cli::new(["connector"].iter().chain(arguments).copied());
     let finished = cli.env("CELLBLOCK_TEST_API_KEY", KEY).folder(path).run()?;

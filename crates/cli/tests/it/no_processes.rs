@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, ORDINARY_UID, binary, home, ordinary_home, require};
 
-use crate::support::{BUILD_LIMIT, Ended, ended, small_image};
+use crate::support::{BUILD_LIMIT, SetupResult, ended, small_image};
 
 /// A group of this test's own, which bounds the number of its processes and threads.
 struct Group(PathBuf);
@@ -27,7 +27,7 @@ impl Group {
     }
 
     /// Starts `cellblock run` inside.
-    fn run(&self, limit: &str) -> Result<Ended> {
+    fn run(&self, limit: &str) -> Result<SetupResult> {
         fs::write(self.0.join("pids.max"), limit)?;
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]);
@@ -56,7 +56,7 @@ impl Drop for Group {
 }
 
 /// Whether it worked; if not, it said clearly what could not be started.
-fn worked(ended: &Ended) -> bool {
+fn worked(ended: &SetupResult) -> bool {
     if ended.code == 0 {
         assert_eq!(ended.stdout, "42\n");
         return true;

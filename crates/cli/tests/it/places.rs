@@ -3,7 +3,7 @@
 use anyhow::Result;
 use cellblock_testkit::require;
 
-use crate::support::{Ended, in_own_mounts, small_image};
+use crate::support::{SetupResult, in_own_mounts, small_image};
 
 /// Moves into a root directory without `/tmp`, from bind mounts of everything that is needed.
 const WITHOUT_TMP: &str = r#"
@@ -30,7 +30,7 @@ cd /opt/out
 /// Writes a file that is too large to be stored from memory.
 const LARGE_FILE: &str = r#"open("x", "w").write("x" * 5_000_000)"#;
 
-fn fails(ended: &Ended, wanted: &[&str]) {
+fn fails(ended: &SetupResult, wanted: &[&str]) {
     assert_eq!(ended.code, 70, "{}{}", ended.stdout, ended.stderr);
     for part in wanted {
         assert!(
@@ -43,7 +43,7 @@ fn fails(ended: &Ended, wanted: &[&str]) {
 }
 
 /// The cell ran: it keeps its outcome, and the file that could not be stored is named with the reason.
-fn says_what_is_not_saved(ended: &Ended) {
+fn says_what_is_not_saved(ended: &SetupResult) {
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     for part in [
         "/workspace/x was not saved: it has 5000000 bytes and could not be stored",

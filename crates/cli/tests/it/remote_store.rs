@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use cellblock_testkit::{Cli, Finished, S3Server, home, require};
+use cellblock_testkit::{Cli, CommandOutput, S3Server, home, require};
 
 use crate::support::{answer, default_image, folder, run, text};
 
@@ -33,7 +33,7 @@ impl Home {
         })
     }
 
-    fn in_it(&self, command: Cli) -> Result<Finished> {
+    fn in_it(&self, command: Cli) -> Result<CommandOutput> {
         command
             .env("CELLBLOCK_HOME", &self.path)
             .env("CELLBLOCK_REMOTE_STORE", "s3://artifacts/here")
@@ -45,7 +45,7 @@ impl Home {
             .run()
     }
 
-    fn verify(&self, arguments: &[&str]) -> Result<Finished> {
+    fn verify(&self, arguments: &[&str]) -> Result<CommandOutput> {
         let arguments = ["artifact", "verify"].iter().chain(arguments);
         self.in_it(Cli::new(arguments.copied()))
     }

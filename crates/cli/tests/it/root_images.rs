@@ -95,15 +95,15 @@ fn root_of_machine(root: &Path) -> Result<String> {
 }
 
 /// A home with the image `mine`.
-struct Imported {
+struct ImageHome {
     home: TempDir,
     root: TempDir,
 }
 
-fn imported() -> Result<Imported> {
+fn imported() -> Result<ImageHome> {
     let (root, home) = (tempfile::tempdir()?, tempfile::tempdir()?);
     root_of_machine(root.path())?;
-    let imported = Imported { home, root };
+    let imported = ImageHome { home, root };
     let path = imported.root.path().to_str().context("the path is text")?;
     let done = imported
         .cli(["image", "import", "directory", path, "--name", "mine", "--json"])
@@ -114,7 +114,7 @@ fn imported() -> Result<Imported> {
     Ok(imported)
 }
 
-impl Imported {
+impl ImageHome {
     fn cli<const N: usize>(&self, args: [&str; N]) -> Cli {
         Cli::new(args).env("CELLBLOCK_HOME", self.home.path())
     }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, Finished, Schema, binary, home, workspace_root};
+use cellblock_testkit::{Cli, CommandOutput, Schema, binary, home, workspace_root};
 use serde_json::Value;
 
 /// Building an image downloads its packages.
@@ -83,7 +83,7 @@ pub(crate) fn json<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<(
 }
 
 /// The exit code and the object of a `--json` run, which has nothing else on stdout.
-pub(crate) fn answer(finished: &Finished) -> Result<(i32, Value)> {
+pub(crate) fn answer(finished: &CommandOutput) -> Result<(i32, Value)> {
     let report = finished.json()?;
     ensure!(
         finished.stdout.lines().count() == 1,
@@ -127,14 +127,14 @@ pub(crate) fn folder(files: &[(&str, &[u8])]) -> Result<(tempfile::TempDir, Path
 
 /// Result of a command that prepares a place for `cellblock` first.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct SetupResult {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 /// Runs such a command to its end; a minute is too long.
-pub(crate) fn ended(command: &mut Command) -> Result<Ended> {
+pub(crate) fn ended(command: &mut Command) -> Result<SetupResult> {
     let mut limited = Command::new("timeout");
     limited
         .arg("300")
@@ -148,7 +148,7 @@ pub(crate) fn ended(command: &mut Command) -> Result<Ended> {
     }
     let output = limited.stdin(Stdio::null()).output().context("start `timeout`")?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Ended {
+    Ok(SetupResult {
         code: output.status.code().context("it was killed by a signal")?,
         stdout: text(&output.stdout),
         stderr: text(&output.stderr),
@@ -156,7 +156,7 @@ pub(crate) fn ended(command: &mut Command) -> Result<Ended> {
 }
 
 /// Runs a shell script in a mount namespace of its own, with `$cellblock`, `$image` (the small one), and `$home` (where it is built).
-pub(crate) fn in_own_mounts(script: &str) -> Result<Ended> {
+pub(crate) fn in_own_mounts(script: &str) -> Result<SetupResult> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-euc", script]);
     let home = home()?;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use cellblock_testkit::require;
 
-use crate::place::{Served, folder, over_http, over_stdio, passes, program};
+use crate::place::{GatewayProcess, folder, over_http, over_stdio, passes, program};
 
 fn python() -> Command {
     let mut suite = program(folder("python").join(".venv/bin/python"), "python");
@@ -29,7 +29,7 @@ fn the_python_client_works_over_stdio() {
 #[test]
 fn the_python_client_works_over_http() {
     require!(McpPython);
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let mut suite = python();
     suite.arg("test_keys");
     over_http(&mut suite, &served);
@@ -47,7 +47,7 @@ fn the_typescript_client_works_over_stdio() {
 #[test]
 fn the_typescript_client_works_over_http() {
     require!(McpNode);
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let mut suite = node("client.test.js");
     suite.arg("keys.test.js");
     over_http(&mut suite, &served);
@@ -65,7 +65,7 @@ fn the_older_typescript_client_works_over_stdio() {
 #[test]
 fn the_older_typescript_client_works_over_http() {
     require!(McpNode);
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let mut suite = node("sdk.test.js");
     over_http(&mut suite, &served);
     passes(&mut suite);

@@ -5,18 +5,18 @@ use std::process::Command;
 
 use cellblock_testkit::require;
 
-use crate::place::{Served, folder, over_http, passes, program};
+use crate::place::{GatewayProcess, folder, over_http, passes, program};
 
 /// Runs a framework's tests with the packages of an environment.
 fn go_through(environment: &str, test: &str) {
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let python = folder("frameworks").join(environment).join(".venv/bin/python");
     let mut suite = program(python, "frameworks");
     suite.args(["-W", "ignore", "-m", "unittest", test]);
     run(&mut suite, &served);
 }
 
-fn run(suite: &mut Command, served: &Served) {
+fn run(suite: &mut Command, served: &GatewayProcess) {
     over_http(suite, served);
     // Nothing is asked of the network, nor told to it.
     suite.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
@@ -77,7 +77,7 @@ fn codex_calls_the_tools_shows_everything_and_keeps_the_session() {
 #[test]
 fn mastra_shows_everything_and_keeps_the_session() {
     require!(McpNode);
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let mut suite = program("node", "node");
     suite.args(["--test", "--test-reporter=spec", "mastra.test.js"]);
     run(&mut suite, &served);

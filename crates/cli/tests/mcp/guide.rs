@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cellblock_testkit::{binary, fenced, require, workspace_root};
 use serde_json::{Value, json};
 
-use crate::place::{Served, folder as folder_of, passes, program};
+use crate::place::{GatewayProcess, folder as folder_of, passes, program};
 
 /// A program and its arguments.
 type Words = Vec<String>;
@@ -190,7 +190,7 @@ fn every_address_of_the_page_is_the_same_and_such_a_one_runs_python() {
         assert_eq!(one, told);
     }
 
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let key = format!("Bearer {}", served.key().unwrap());
     start(&json!({"url": served.url, "headers": {"Authorization": key}}));
 }

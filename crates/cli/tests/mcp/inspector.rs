@@ -5,7 +5,7 @@ use std::process::Command;
 use cellblock_testkit::require;
 use serde_json::Value;
 
-use crate::place::{Served, command, passes, program};
+use crate::place::{GatewayProcess, command, passes, program};
 
 /// The Inspector before a server that it starts.
 fn over_stdio() -> Command {
@@ -17,7 +17,7 @@ fn over_stdio() -> Command {
 }
 
 /// The Inspector before a server that wants a key.
-fn over_http(served: &Served, key: &str) -> Command {
+fn over_http(served: &GatewayProcess, key: &str) -> Command {
     let mut inspector = inspector();
     let key = format!("Authorization: Bearer {key}");
     inspector.args([served.url.as_str(), "--transport", "http", "--header", &key]);
@@ -88,7 +88,7 @@ fn the_inspector_finds_no_fault_with_a_server_that_it_starts() {
 #[test]
 fn the_inspector_finds_no_fault_with_a_server_over_http_and_reads_what_calls_made() {
     require!(McpNode);
-    let served = Served::shared();
+    let served = GatewayProcess::shared();
     let key = served.key().unwrap();
     let reach = || over_http(&served, &key);
     inspect(&reach);

@@ -18,7 +18,7 @@ const CONFIG: &str = "mcp: {toolsets: [interpreter, workbench, derivation]}\n";
 const QUOTA: [&str; 2] = ["--quota", "cells_per_minute=unlimited"];
 
 /// The server over HTTP that tests share as long as any of them runs.
-static SHARED: Mutex<Weak<Served>> = Mutex::new(Weak::new());
+static SHARED: Mutex<Weak<GatewayProcess>> = Mutex::new(Weak::new());
 /// Number of keys that were made: each has a separate name.
 static KEYS: AtomicU32 = AtomicU32::new(0);
 
@@ -56,7 +56,7 @@ pub(crate) fn over_stdio(program: &mut Command) {
 }
 
 /// Tells a program that its server is a URL, with a key that nobody else has.
-pub(crate) fn over_http(program: &mut Command, served: &Served) {
+pub(crate) fn over_http(program: &mut Command, served: &GatewayProcess) {
     program
         .env("CELLBLOCK_MCP_URL", &served.url)
         .env("CELLBLOCK_KEY", served.key().unwrap());
@@ -76,14 +76,14 @@ pub(crate) fn passes(program: &mut Command) -> Output {
 
 /// A running `cellblock serve`. It is killed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct GatewayProcess {
     child: Child,
     folder: TempDir,
     /// Address at which it speaks MCP.
     pub(crate) url: String,
 }
 
-impl Served {
+impl GatewayProcess {
     /// The one that tests share.
     pub(crate) fn shared() -> Arc<Self> {
         let mut shared = SHARED.lock();
@@ -149,7 +149,7 @@ fn cellblock(folder: &TempDir) -> Result<Command> {
     Ok(command)
 }
 
-impl Drop for Served {
+impl Drop for GatewayProcess {
     fn drop(&mut self) {
         let _ended_already = self.child.kill();
         let _ended_already = self.child.wait();

@@ -4,22 +4,22 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use cellblock_testkit::{Cli, Finished};
+use cellblock_testkit::{Cli, CommandOutput};
 use tempfile::TempDir;
 
-use crate::shown::{Shown, raised};
+use crate::shown::{FaceSummary, raised};
 
 /// Folder of the charts and files of a run.
 const SAVED: &str = "cellblock-out";
 /// A cold run imports the libraries of the image, on a machine that is busy with other tests.
 const LIMIT: Duration = Duration::from_mins(3);
 
-fn run(folder: &TempDir, cli: Cli) -> Finished {
+fn run(folder: &TempDir, cli: Cli) -> CommandOutput {
     cli.folder(folder.path()).limit(LIMIT).run().unwrap()
 }
 
 /// Returns what a run printed and saved.
-fn shown(folder: &Path, finished: &Finished) -> Shown {
+fn shown(folder: &Path, finished: &CommandOutput) -> FaceSummary {
     let saved = match fs::read_dir(folder.join(SAVED)) {
         Ok(entries) => entries
             .map(|it| it.unwrap().file_name().into_string().unwrap())
@@ -37,7 +37,7 @@ fn shown(folder: &Path, finished: &Finished) -> Shown {
     // A session prints what a model reads, and saves nothing.
     let described = finished.stdout.matches(": figure, ").count();
     let text = format!("{}{}", finished.stdout, finished.stderr);
-    Shown {
+    FaceSummary {
         charts: printed + described,
         files,
         exception: raised(&text).filter(|_| finished.code() == 1),
@@ -45,26 +45,26 @@ fn shown(folder: &Path, finished: &Finished) -> Shown {
     }
 }
 
-pub(crate) fn run_code(code: &str) -> Shown {
+pub(crate) fn run_code(code: &str) -> FaceSummary {
     let folder = tempfile::tempdir().unwrap();
     let finished = run(&folder, Cli::new(["run", "-c", code]));
     shown(folder.path(), &finished)
 }
 
-pub(crate) fn run_file(code: &str) -> Shown {
+pub(crate) fn run_file(code: &str) -> FaceSummary {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("program.py"), code).unwrap();
     let finished = run(&folder, Cli::new(["run", "program.py"]));
     shown(folder.path(), &finished)
 }
 
-pub(crate) fn run_stdin(code: &str) -> Shown {
+pub(crate) fn run_stdin(code: &str) -> FaceSummary {
     let folder = tempfile::tempdir().unwrap();
     let finished = run(&folder, Cli::new(["run", "-"]).stdin(code));
     shown(folder.path(), &finished)
 }
 
-pub(crate) fn run_session(code: &str) -> Shown {
+pub(crate) fn run_session(code: &str) -> FaceSummary {
     let folder = tempfile::tempdir().unwrap();
     let started = run(&folder, Cli::new(["session", "start"]));
     let id = started.stdout.trim();
@@ -75,7 +75,7 @@ pub(crate) fn run_session(code: &str) -> Shown {
     );
     let stopped = run(&folder, Cli::new(["session", "stop", id]));
     assert_eq!(stopped.code(), 0, "{stopped:?}");
-    Shown {
+    FaceSummary {
         // They stay in the session.
         files: listed.stdout.split_whitespace().map(str::to_owned).collect(),
         ..shown(folder.path(), &finished)
@@ -102,7 +102,7 @@ impl WarmHost {
         host
     }
 
-    pub(crate) fn run(&self, code: &str) -> Shown {
+    pub(crate) fn run(&self, code: &str) -> FaceSummary {
         let folder = tempfile::tempdir().unwrap();
         let finished = run(&folder, self.command(&["run", "-c", code]));
         shown(folder.path(), &finished)

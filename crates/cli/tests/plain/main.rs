@@ -11,11 +11,11 @@ mod server;
 mod shown;
 mod stdio;
 
-use program::{Expected, Program, programs};
-use shown::Shown;
+use program::{Program, ProgramResult, programs};
+use shown::FaceSummary;
 
 /// Runs all programs over a face, and fails with the list of those that did not show what they should, once.
-fn check(face: &str, mut run: impl FnMut(&Program) -> Shown) {
+fn check(face: &str, mut run: impl FnMut(&Program) -> FaceSummary) {
     let mut wrong = Vec::new();
     let mut passed = 0;
     for program in programs() {
@@ -94,6 +94,6 @@ fn there_is_a_program_of_each_way() {
     let names: std::collections::BTreeSet<_> = programs().map(|it| it.name).collect();
     // Five ways to get at a library of charts, four to show a chart; a table and an exception.
     assert_eq!(names.len(), 5 * 4 + 2 * 2 + 2, "{names:?}");
-    let raising = programs().filter(|it| matches!(it.expected, Expected::Exception(_)));
+    let raising = programs().filter(|it| matches!(it.expected, ProgramResult::Exception(_)));
     assert_eq!(raising.count(), 2);
 }

@@ -2,7 +2,7 @@
 
 /// A result of a program, which is shown once.
 #[derive(Clone, Debug)]
-pub(crate) enum Expected {
+pub(crate) enum ProgramResult {
     /// A chart, and a picture saved by the code itself.
     Chart { saved: bool },
     /// A table with a column of this name.
@@ -16,7 +16,7 @@ pub(crate) enum Expected {
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) code: String,
-    pub(crate) expected: Expected,
+    pub(crate) expected: ProgramResult,
 }
 
 /// A way in which code gets at a library of charts.
@@ -88,7 +88,7 @@ fn charts(import: &'static Import) -> impl Iterator<Item = Program> {
     ways.into_iter().map(move |(way, code, saved)| Program {
         name: format!("chart, {name}, {way}"),
         code,
-        expected: Expected::Chart { saved },
+        expected: ProgramResult::Chart { saved },
     })
 }
 
@@ -97,7 +97,7 @@ fn first_line(text: &str) -> &str {
 }
 
 fn others() -> impl Iterator<Item = Program> {
-    let table = Expected::Table("units");
+    let table = ProgramResult::Table("units");
     let programs = [
         (
             "table, import, last value",
@@ -122,12 +122,12 @@ fn others() -> impl Iterator<Item = Program> {
         (
             "exception, raised",
             "1 / 0",
-            Expected::Exception("ZeroDivisionError"),
+            ProgramResult::Exception("ZeroDivisionError"),
         ),
         (
             "exception, after a chart is closed",
             "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.close()\n[][1]",
-            Expected::Exception("IndexError"),
+            ProgramResult::Exception("IndexError"),
         ),
     ];
     programs.into_iter().map(|(name, code, expected)| Program {

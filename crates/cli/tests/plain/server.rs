@@ -10,7 +10,7 @@ use reqwest::blocking::{Client, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::shown::{Shown, raised};
+use crate::shown::{FaceSummary, raised};
 
 const CONFIG: &str = "dialects: {e2b: {}, librechat: {}}\n";
 const LIMIT: Duration = Duration::from_mins(2);
@@ -74,7 +74,7 @@ impl Server {
     }
 
     /// The outputs of a cell, in the form of `cellblock run --json`.
-    pub(crate) fn rest(&self, code: &str) -> Shown {
+    pub(crate) fn rest(&self, code: &str) -> FaceSummary {
         let session = self.post("/v1/sessions", &json!({}));
         let id = session["id"].as_str().unwrap();
         let cell = self.post(&format!("/v1/sessions/{id}/cells"), &json!({"code": code}));
@@ -83,7 +83,7 @@ impl Server {
         let failed = outputs.iter().find(|it| it["type"] == "exception");
         let files = cell["files"].as_array().unwrap();
         let tables = outputs.iter().filter(|it| it["type"] == "dataframe");
-        Shown {
+        FaceSummary {
             charts: outputs.iter().filter(|it| it["type"] == "figure").count(),
             files: files.iter().map(|it| text(&it["name"])).collect(),
             exception: failed.map(|it| text(&it["exception"])),
@@ -95,7 +95,7 @@ impl Server {
     }
 
     /// Returns what a client of OpenAI's API sees of a call.
-    pub(crate) fn responses(&self, code: &str) -> Shown {
+    pub(crate) fn responses(&self, code: &str) -> FaceSummary {
         let response = self.post(
             "/v1/responses",
             &json!({
@@ -120,7 +120,7 @@ impl Server {
         let files: Value = serde_json::from_str(&request.send().unwrap().text().unwrap()).unwrap();
         let files = files["data"].as_array().unwrap();
         self.delete(&format!("/v1/containers/{container}"));
-        Shown {
+        FaceSummary {
             charts: outputs.iter().filter(|it| it["type"] == "image").count(),
             files: files.iter().map(|it| text(&it["path"])).collect(),
             exception: raised(&logs),
@@ -129,7 +129,7 @@ impl Server {
     }
 
     /// Returns what a client of E2B sees of a run.
-    pub(crate) fn e2b(&self, code: &str) -> Shown {
+    pub(crate) fn e2b(&self, code: &str) -> FaceSummary {
         let made = self
             .http
             .post(format!("{}/e2b/v2/sandboxes", self.url))
@@ -155,7 +155,7 @@ impl Server {
             serde_json::from_str(&send(listed, &json!({"path": "/home/user", "depth": 1}))).unwrap();
         let files = listed["entries"].as_array().cloned().unwrap_or_default();
         self.delete(&format!("/e2b/sandboxes/{}", text(&made["sandboxID"])));
-        Shown {
+        FaceSummary {
             // Not every picture: like E2B's kernel, this one also shows pictures as code saves them.
             charts: results
                 .clone()
@@ -171,13 +171,13 @@ impl Server {
     }
 
     /// Returns what LibreChat's tool sees of a run.
-    pub(crate) fn librechat(&self, code: &str) -> Shown {
+    pub(crate) fn librechat(&self, code: &str) -> FaceSummary {
         let ran = self.post("/librechat/exec", &json!({"lang": "py", "code": code}));
         let files = ran["files"].as_array().unwrap();
         let names = files.iter().map(|it| text(&it["name"]));
         let (charts, files): (Vec<_>, _) = names.partition(|it| it.starts_with("figure-"));
         let stderr = text(&ran["stderr"]);
-        Shown {
+        FaceSummary {
             charts: charts.len(),
             files,
             exception: raised(&stderr),

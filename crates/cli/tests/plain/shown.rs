@@ -1,10 +1,10 @@
 //! The results of a program, as a face showed them.
 
-use crate::program::Expected;
+use crate::program::ProgramResult;
 
 /// Counts of what a face showed, and the text that its reader sees.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct FaceSummary {
     /// Pictures that are charts.
     pub(crate) charts: usize,
     /// Names of files that the code wrote.
@@ -15,12 +15,12 @@ pub(crate) struct Shown {
     pub(crate) exception: Option<String>,
 }
 
-impl Shown {
+impl FaceSummary {
     /// Says what is different from what was expected.
-    pub(crate) fn compare(&self, expected: &Expected) -> Result<(), String> {
+    pub(crate) fn compare(&self, expected: &ProgramResult) -> Result<(), String> {
         let (charts, saved) = match expected {
-            Expected::Chart { saved } => (1, *saved),
-            Expected::Table(_) | Expected::Exception(_) => (0, false),
+            ProgramResult::Chart { saved } => (1, *saved),
+            ProgramResult::Table(_) | ProgramResult::Exception(_) => (0, false),
         };
         if self.charts != charts {
             return Err(format!(
@@ -35,14 +35,14 @@ impl Shown {
             ));
         }
         match expected {
-            Expected::Chart { .. } if self.exception.is_some() => Err(format!("an exception: {self:?}")),
-            Expected::Table(column) if self.text.matches(column).count() != 1 => {
+            ProgramResult::Chart { .. } if self.exception.is_some() => Err(format!("an exception: {self:?}")),
+            ProgramResult::Table(column) if self.text.matches(column).count() != 1 => {
                 Err(format!("the column `{column}` is not shown once: {self:?}"))
             }
-            Expected::Exception(kind) if self.exception.as_deref() != Some(kind) => {
+            ProgramResult::Exception(kind) if self.exception.as_deref() != Some(kind) => {
                 Err(format!("the exception is not {kind}: {self:?}"))
             }
-            Expected::Exception(kind) if !self.text.contains(kind) => {
+            ProgramResult::Exception(kind) if !self.text.contains(kind) => {
                 Err(format!("the text lacks {kind}: {self:?}"))
             }
             _ => Ok(()),

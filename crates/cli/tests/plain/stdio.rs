@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use cellblock_testkit::{binary, home};
 use serde_json::{Value, json};
 
-use crate::shown::{Shown, raised};
+use crate::shown::{FaceSummary, raised};
 
 #[derive(Debug)]
 pub(crate) struct McpClient {
@@ -43,7 +43,7 @@ impl McpClient {
     }
 
     /// Runs code in a session of its own.
-    pub(crate) fn run(&mut self, code: &str) -> Shown {
+    pub(crate) fn run(&mut self, code: &str) -> FaceSummary {
         let call = json!({"name": "run_python", "arguments": {"code": code}});
         let result = self.ask("tools/call", &call);
         let structured = &result["structuredContent"];
@@ -61,7 +61,7 @@ impl McpClient {
             "{text}\n{structured:#}"
         );
         let failed = outputs.iter().find(|it| it["kind"] == "exception");
-        Shown {
+        FaceSummary {
             charts,
             files: files
                 .iter()

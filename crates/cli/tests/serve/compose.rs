@@ -13,13 +13,13 @@ use crate::support::{Server, serve_in};
 const INSIDE: &str = "http://cellblock:8080";
 
 /// A compose file, with its server and a key of it.
-struct Composed {
+struct ComposeServer {
     services: Value,
     server: Server,
     key: String,
 }
 
-impl Composed {
+impl ComposeServer {
     /// Serves what the service `cellblock` of a file does, with this text as its configuration.
     fn start(file: &str, configuration: impl FnOnce(&Value, &Path) -> String) -> Self {
         let text = std::fs::read_to_string(workspace_root().join("deploy/compose").join(file)).unwrap();
@@ -74,7 +74,7 @@ impl Composed {
 #[test]
 fn open_webui_finds_models_terminals_and_kernels_with_its_key() {
     require!(UserNamespaces);
-    let composed = Composed::start("open-webui.yaml", |composed, _| {
+    let composed = ComposeServer::start("open-webui.yaml", |composed, _| {
         let mounted = composed["services"]["cellblock"]["volumes"][0].as_str().unwrap();
         let file = mounted.strip_suffix(":/etc/cellblock/cellblock.yaml:ro").unwrap();
         let text = std::fs::read_to_string(workspace_root().join("deploy/compose").join(file)).unwrap();
@@ -109,7 +109,7 @@ fn open_webui_finds_models_terminals_and_kernels_with_its_key() {
 #[test]
 fn librechat_is_asked_for_its_token() {
     require!(UserNamespaces);
-    let composed = Composed::start("librechat.yaml", |composed, folder| {
+    let composed = ComposeServer::start("librechat.yaml", |composed, folder| {
         // As the file tells its readers.
         let made = |arguments: &[&str]| {
             let ran = Command::new("openssl")

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-use cellblock_testkit::{Cli, Finished, require};
+use cellblock_testkit::{Cli, CommandOutput, require};
 use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ fn remote_errors_reach_the_model_and_no_code_is_sent_twice() {
     assert_eq!(here.end(Signal::INT), Some(0));
 }
 
-fn refused(config: &str) -> Finished {
+fn refused(config: &str) -> CommandOutput {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
     let cli = Cli::new(["serve", "--demo", "--listen", "127.0.0.1:0"]).folder(folder.path());

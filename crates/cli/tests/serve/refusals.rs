@@ -1,6 +1,6 @@
 //! Messages of `cellblock serve` and `cellblock config` about what they cannot use.
 
-use cellblock_testkit::{Cli, Finished, require};
+use cellblock_testkit::{Cli, CommandOutput, require};
 use tempfile::TempDir;
 
 use crate::support::serve;
@@ -13,7 +13,7 @@ fn folder(config: &str) -> TempDir {
     folder
 }
 
-fn run(config: &str, args: &[&str]) -> Finished {
+fn run(config: &str, args: &[&str]) -> CommandOutput {
     let folder = folder(config);
     let state = folder.path().join("state");
     let cli = Cli::new(args.iter().copied()).folder(folder.path());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use cellblock_testkit::wait::block_until_ok;
-use cellblock_testkit::{Cli, Finished, ORDINARY_UID, RunningCli, binary, home, small_image};
+use cellblock_testkit::{Cli, CommandOutput, ORDINARY_UID, RunningCli, binary, home, small_image};
 use rustix::process::geteuid;
 use serde_json::Value;
 
@@ -100,7 +100,7 @@ impl World {
     }
 
     /// Calls a tool.
-    pub(crate) fn call(&self, id: &str, tool: &str, arguments: &Value) -> Result<Finished> {
+    pub(crate) fn call(&self, id: &str, tool: &str, arguments: &Value) -> Result<CommandOutput> {
         self.calling(id, tool, arguments, &[]).run()
     }
 

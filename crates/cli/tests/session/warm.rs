@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use cellblock_testkit::{Cli, Count, Finished, LeakOwner, ORDINARY_UID, binary, require, small_image};
+use cellblock_testkit::{Cli, CommandOutput, Count, LeakOwner, ORDINARY_UID, binary, require, small_image};
 use rustix::process::{Pid, Signal, Uid, kill_process};
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ fn a_run_with_a_warm_host_prints_saves_and_exits_as_without() -> Result<()> {
 fn each_run_has_a_new_session() -> Result<()> {
     let world = World::new()?;
     start(&world, &[])?;
-    let run = |code: &str| -> Result<Finished> { running(&world, ["-c", code])?.run() };
+    let run = |code: &str| -> Result<CommandOutput> { running(&world, ["-c", code])?.run() };
     let first = run("kept = 1\nopen('/tmp/kept', 'w').write('1')")?;
     assert_eq!(first.code(), 0, "{}", first.stderr);
     let second = run("import os\n'kept' in globals(), os.path.exists('/tmp/kept')")?;

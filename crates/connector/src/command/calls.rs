@@ -20,7 +20,7 @@ pub(super) struct Calls(Mutex<State>);
 struct State {
     last: u64,
     /// Those that are canceled have no caller. They are answered, too.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenCall>,
     /// Time of the process's last answer.
     heard: Instant,
     /// Whether it has answered a call.
@@ -29,7 +29,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     since: Instant,
     caller: Option<oneshot::Sender<Answer>>,
 }
@@ -56,7 +56,7 @@ impl Calls {
         let id = state.last;
         let since = Instant::now();
         let caller = Some(caller);
-        state.open.insert(id, Open { since, caller });
+        state.open.insert(id, OpenCall { since, caller });
         Ok((id, answer))
     }
 

@@ -29,7 +29,7 @@ use crate::given::GivenValues;
 use crate::mistake::OptionMistake;
 use crate::options::ConnectorOptions;
 use crate::process::ProgramLaunch;
-pub(crate) use service::{CommandService, CommandServiceOptions, Prepare};
+pub(crate) use service::{CommandService, CommandServiceOptions, PrepareProgram};
 
 /// Variables that a program inherits. All others may be secrets.
 pub(crate) const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -61,7 +61,7 @@ impl CommandConnector {
             environment: environment.values.into_iter().collect(),
             folder: Some(folder),
         };
-        let prepare: Prepare = Arc::new(move || std::future::ready(Ok(launch.clone())).boxed());
+        let prepare: PrepareProgram = Arc::new(move || std::future::ready(Ok(launch.clone())).boxed());
         let service = CommandServiceOptions::new(name, options, Redaction::new(environment.secrets));
         Ok(Self::over(
             name,

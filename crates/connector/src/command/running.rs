@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::CommandBounds;
 use super::calls::{Answer, Calls};
 use super::{functions, message, reader};
-use crate::process::{ProgramLaunch, Started, log_lines};
+use crate::process::{ProgramLaunch, ProgramStreams, log_lines};
 
 /// Maximum number of requests that wait until the program reads them.
 const QUEUE: usize = 64;
@@ -23,12 +23,12 @@ const QUEUE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct CommandProcess {
     pub(super) cards: Vec<Card>,
-    process: Connected,
+    process: ConnectorProcess,
 }
 
 /// A process that answers requests.
 #[derive(Debug)]
-struct Connected {
+struct ConnectorProcess {
     calls: Arc<Calls>,
     requests: mpsc::Sender<Vec<u8>>,
     reader: AbortHandle,
@@ -45,7 +45,7 @@ impl CommandProcess {
         allow_writes: bool,
         redaction: &Redaction,
     ) -> Result<Self, ConnectorError> {
-        let process = Connected::start(label, launch, bounds, redaction)?;
+        let process = ConnectorProcess::start(label, launch, bounds, redaction)?;
         let listed = process.request(
             |id| message::functions(id, greeting),
             ("list its functions", "start_timeout", bounds.start_timeout),
@@ -87,7 +87,7 @@ impl CommandProcess {
 /// Limit of a wait: its name, the key of the limit and the limit.
 type Limit = (&'static str, &'static str, Duration);
 
-impl Connected {
+impl ConnectorProcess {
     fn start(
         label: &str,
         launch: &ProgramLaunch,
@@ -98,7 +98,7 @@ impl Connected {
             let text = format!("the command cannot be started: {error}; check `command` and the log");
             ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
         });
-        let Started {
+        let ProgramStreams {
             process,
             stdin,
             stdout,
@@ -174,7 +174,7 @@ fn late((what, key, limit): Limit) -> ConnectorError {
     ConnectorError::new(ConnectorErrorKind::Timeout, text)
 }
 
-impl Drop for Connected {
+impl Drop for ConnectorProcess {
     fn drop(&mut self) {
         self.reader.abort();
     }
@@ -182,7 +182,7 @@ impl Drop for Connected {
 
 /// Cancels a request whose caller has left.
 struct Cancel<'a> {
-    process: &'a Connected,
+    process: &'a ConnectorProcess,
     id: u64,
     sent: bool,
 }

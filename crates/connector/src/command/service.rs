@@ -20,7 +20,7 @@ use crate::process::ProgramLaunch;
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Makes a program ready to be started.
-pub(crate) type Prepare =
+pub(crate) type PrepareProgram =
     Arc<dyn Fn() -> BoxFuture<'static, Result<ProgramLaunch, ConnectorError>> + Send + Sync>;
 
 /// A program, with one process for all sessions.
@@ -31,7 +31,7 @@ struct Inner {
     options: CommandServiceOptions,
     /// Further fields of the request for functions.
     greeting: Map<String, Value>,
-    prepare: Prepare,
+    prepare: PrepareProgram,
     state: Mutex<State>,
 }
 
@@ -79,7 +79,7 @@ impl CommandService {
     pub(crate) fn new(
         options: CommandServiceOptions,
         greeting: Map<String, Value>,
-        prepare: Prepare,
+        prepare: PrepareProgram,
     ) -> Self {
         Self(Arc::new(Inner {
             options,

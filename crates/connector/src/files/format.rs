@@ -39,7 +39,7 @@ pub(super) struct Part<'a> {
 }
 
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
-type Declared = IndexMap<String, DataType>;
+type ColumnTypes = IndexMap<String, DataType>;
 
 impl Format {
     pub(super) fn of(pattern: &str) -> Option<Self> {
@@ -52,7 +52,7 @@ impl Format {
     }
 
     /// Returns the columns of a file. Types of text formats are declared, or inferred from the first rows.
-    pub(super) fn schema(self, file: &TableFile, declared: &Declared) -> Result<Schema, String> {
+    pub(super) fn schema(self, file: &TableFile, declared: &ColumnTypes) -> Result<Schema, String> {
         let inferred = match self {
             Self::Parquet => return Ok(plain(parquet::schema(file)?.as_ref())),
             Self::Csv => {

@@ -41,7 +41,7 @@ use crate::options::ConnectorOptions;
 use end::End;
 use format::Format;
 use read::Table;
-use root::{Place, Root};
+use root::{FileRoot, Root};
 
 /// A connector of the type `files`.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub struct FilesConnector {
     name: String,
     description: String,
     memo: MemoPolicy,
-    root: Arc<Place>,
+    root: Arc<FileRoot>,
     timeout: Duration,
     max_result: u64,
     tables: IndexMap<String, Arc<Table>>,
@@ -60,7 +60,7 @@ impl FilesConnector {
     /// Compiles a connector whose folder is `root`, unless its options name an object store. Opens nothing.
     pub fn new(name: &str, options: &ConnectorOptions, root: PathBuf) -> Result<Self, Vec<OptionMistake>> {
         let mut mistakes = Vec::new();
-        let mut place = Place::Folder(root);
+        let mut place = FileRoot::Folder(root);
         match options.root.as_ref().and_then(|root| root.to_str()) {
             None => mistakes.push(OptionMistake::new(
                 &[],
@@ -70,7 +70,7 @@ impl FilesConnector {
                 if let Err(error) = cellblock_artifact::check_objects(root) {
                     mistakes.push(OptionMistake::new(&["root"], error.to_string()));
                 }
-                place = Place::Objects(root.to_owned(), OnceLock::new());
+                place = FileRoot::Objects(root.to_owned(), OnceLock::new());
             }
             Some(root) if root.contains("://") => {
                 let text = format!(
@@ -119,7 +119,7 @@ impl FilesConnector {
     /// Reads from this object store instead of the one that the environment of the process describes.
     #[must_use]
     pub fn over(mut self, store: Arc<dyn ObjectStore>) -> Self {
-        self.root = Arc::new(Place::Objects(String::new(), OnceLock::from(store)));
+        self.root = Arc::new(FileRoot::Objects(String::new(), OnceLock::from(store)));
         self
     }
 

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Int64Array, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use percent_encoding::percent_decode_str;
 
-use super::root::Found;
+use super::root::FileMatch;
 
 /// Text that Hive and its descendants write for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -23,7 +23,7 @@ pub(super) struct Partitions {
 
 impl Partitions {
     /// Reads the folders of files. A column whose values are all whole numbers is one of integers.
-    pub(super) fn new(files: &[Found]) -> Result<Self, String> {
+    pub(super) fn new(files: &[FileMatch]) -> Result<Self, String> {
         let values: Vec<Pairs> = files.iter().map(|found| pairs(&found.path)).collect();
         let mut fields = Vec::new();
         let names = |pairs: &Pairs| pairs.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();

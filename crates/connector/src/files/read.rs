@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::condition::Condition;
 use super::format::{Format, Part};
 use super::partition::Partitions;
-use super::root::{Found, Root};
+use super::root::{FileMatch, Root};
 use super::table_file::TableFile;
 use super::types::{difference, named};
 use crate::table_writer::{TableWriter, unwritten};
@@ -30,8 +30,8 @@ pub(super) struct Table {
 }
 
 /// The files of a table and its columns.
-struct Opened {
-    found: Vec<Found>,
+struct TableSource {
+    found: Vec<FileMatch>,
     /// The first file, and its own columns, until it is read.
     first: Option<(TableFile, Schema)>,
     partitions: Partitions,
@@ -51,7 +51,7 @@ impl Table {
         Ok(self.open(root)?.schema)
     }
 
-    fn open(&self, root: &Root) -> Result<Opened, ConnectorError> {
+    fn open(&self, root: &Root) -> Result<TableSource, ConnectorError> {
         let pattern = self.pattern.as_str();
         let found = root.files(&self.pattern)?;
         let Some(first) = found.first() else {
@@ -67,7 +67,7 @@ impl Table {
         let stored = partitions.without(&own);
         let fields = stored.fields().iter().map(|field| field.as_ref().clone());
         let schema = Schema::new(fields.chain(partitions.fields.clone()).collect::<Vec<_>>());
-        Ok(Opened {
+        Ok(TableSource {
             found,
             first: Some((file, own)),
             partitions,
@@ -160,7 +160,7 @@ impl Table {
     fn checked(
         &self,
         root: &Root,
-        opened: &mut Opened,
+        opened: &mut TableSource,
         place: usize,
     ) -> Result<(TableFile, Schema), ConnectorError> {
         let found = &opened.found[place];

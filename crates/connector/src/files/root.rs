@@ -17,7 +17,7 @@ use super::table_file::TableFile;
 
 /// The operator's `root`.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum FileRoot {
     Folder(PathBuf),
     /// An address, and the store there once it was opened: its connections and credentials are kept.
     Objects(String, OnceLock<Arc<dyn ObjectStore>>),
@@ -38,13 +38,13 @@ enum Kind {
 
 /// A file that a search found.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FileMatch {
     /// Path below the root.
     pub(super) path: String,
     object: Option<ObjectMeta>,
 }
 
-impl Place {
+impl FileRoot {
     /// Opens the root for a call. A store repeats failed requests for a part of the time that a call has.
     pub(super) fn open(&self, timeout: Duration, end: End) -> Result<Root, ConnectorError> {
         let kind = match self {
@@ -87,18 +87,18 @@ impl Root {
     }
 
     /// Returns the files that match a pattern, in the order of their paths.
-    pub(super) fn files(&self, pattern: &Pattern) -> Result<Vec<Found>, ConnectorError> {
+    pub(super) fn files(&self, pattern: &Pattern) -> Result<Vec<FileMatch>, ConnectorError> {
         let mut search = Search::new(pattern);
         let found = match &self.kind {
             Kind::Folder(folder) => folder
                 .files(&mut search)
                 .map(|paths| {
-                    let found = paths.into_iter().map(|path| Found { path, object: None });
+                    let found = paths.into_iter().map(|path| FileMatch { path, object: None });
                     found.collect::<Vec<_>>()
                 })
                 .map_err(|error| error.to_string()),
             Kind::Objects(objects) => objects.files(&mut search).map(|objects| {
-                let found = objects.into_iter().map(|(path, object)| Found {
+                let found = objects.into_iter().map(|(path, object)| FileMatch {
                     path,
                     object: Some(object),
                 });
@@ -112,7 +112,7 @@ impl Root {
     }
 
     /// Opens a file to read it.
-    pub(super) fn file(&self, found: &Found) -> Result<TableFile, ConnectorError> {
+    pub(super) fn file(&self, found: &FileMatch) -> Result<TableFile, ConnectorError> {
         match (&self.kind, &found.object) {
             (Kind::Objects(objects), Some(object)) => Ok(TableFile::in_store(Object::new(
                 Arc::clone(objects),
@@ -127,7 +127,7 @@ impl Root {
     }
 
     /// Returns the error for a file that cannot be read.
-    pub(super) fn broken(&self, found: &Found, error: impl std::fmt::Display) -> ConnectorError {
+    pub(super) fn broken(&self, found: &FileMatch, error: impl std::fmt::Display) -> ConnectorError {
         let action = format!("`{}` cannot be read", found.path);
         match self.taken_failure() {
             Some((kind, text)) => ConnectorError::new(kind, format!("{action}: {text}")),

@@ -19,12 +19,12 @@ pub(super) struct TableFile(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    stored: Stored,
+    stored: FileSource,
     footer: OnceLock<ArrowReaderMetadata>,
 }
 
 #[derive(Debug)]
-enum Stored {
+enum FileSource {
     Disk(File, u64),
     Object(Object),
 }
@@ -32,14 +32,14 @@ enum Stored {
 impl TableFile {
     pub(super) fn on_disk(file: File) -> std::io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self::new(Stored::Disk(file, length)))
+        Ok(Self::new(FileSource::Disk(file, length)))
     }
 
     pub(super) fn in_store(object: Object) -> Self {
-        Self::new(Stored::Object(object))
+        Self::new(FileSource::Object(object))
     }
 
-    fn new(stored: Stored) -> Self {
+    fn new(stored: FileSource) -> Self {
         let footer = OnceLock::new();
         Self(Arc::new(Inner { stored, footer }))
     }
@@ -57,7 +57,7 @@ impl TableFile {
         if let Some(footer) = self.0.footer.get() {
             return Ok(footer);
         }
-        if let Stored::Object(object) = &self.0.stored {
+        if let FileSource::Object(object) = &self.0.stored {
             object.read_end().map_err(|error| error.to_string())?;
         }
         let footer = ArrowReaderMetadata::load(self, ArrowReaderOptions::default());
@@ -67,7 +67,7 @@ impl TableFile {
 
     /// Announces ranges that will be read, in groups that are used together.
     pub(super) fn want(&self, groups: impl FnOnce() -> Vec<Vec<Range<u64>>>) {
-        if let Stored::Object(object) = &self.0.stored {
+        if let FileSource::Object(object) = &self.0.stored {
             object.want(groups());
         }
     }
@@ -83,8 +83,8 @@ pub(super) struct FileReader {
 impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = match &self.file.0.stored {
-            Stored::Disk(file, _) => file.read_at(buffer, self.at)?,
-            Stored::Object(object) => {
+            FileSource::Disk(file, _) => file.read_at(buffer, self.at)?,
+            FileSource::Object(object) => {
                 let bytes = object.bytes(self.at)?;
                 let read = bytes.len().min(buffer.len());
                 buffer[..read].copy_from_slice(&bytes[..read]);
@@ -99,8 +99,8 @@ impl Read for FileReader {
 impl Length for TableFile {
     fn len(&self) -> u64 {
         match &self.0.stored {
-            Stored::Disk(_, length) => *length,
-            Stored::Object(object) => object.len(),
+            FileSource::Disk(_, length) => *length,
+            FileSource::Object(object) => object.len(),
         }
     }
 }
@@ -113,7 +113,7 @@ impl ChunkReader for TableFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        if let Stored::Object(object) = &self.0.stored {
+        if let FileSource::Object(object) = &self.0.stored {
             let bytes = object.bytes(start)?;
             if bytes.len() >= length {
                 return Ok(bytes.slice(..length));

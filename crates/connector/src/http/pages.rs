@@ -20,7 +20,7 @@ use crate::rows::RowsRead;
 use crate::template::plain;
 
 /// The answer so far, and where it goes on.
-struct Read {
+struct PageProgress {
     rows: Option<RowsRead>,
     /// The page, if it is the answer.
     value: Value,
@@ -194,7 +194,7 @@ fn whole_value(document: &Blob) -> Result<FetchAnswer, ConnectorError> {
 }
 
 /// Reads a page.
-fn read(operation: &Operation, page: &Blob, rows: Option<RowsRead>) -> Result<Read, String> {
+fn read(operation: &Operation, page: &Blob, rows: Option<RowsRead>) -> Result<PageProgress, String> {
     let value = match page {
         Blob::Memory(page) if page.trim_ascii().is_empty() && rows.is_none() => Ok(Value::Null),
         Blob::Memory(page) => serde_json::from_slice(page),
@@ -213,5 +213,5 @@ fn read(operation: &Operation, page: &Blob, rows: Option<RowsRead>) -> Result<Re
         }
         (rows, _) => (rows, value),
     };
-    Ok(Read { rows, value, next })
+    Ok(PageProgress { rows, value, next })
 }

@@ -12,7 +12,7 @@ use crate::card;
 use crate::mistake::OptionMistake;
 use crate::options::{ConnectorOptions, FunctionOptions, PageOptions};
 use crate::rows::{RowPlan, json_path};
-use crate::sent::{Sent, SentAs};
+use crate::sent::{RequestParameter, SentAs};
 use crate::template::Template;
 
 /// Headers that are always set here.
@@ -36,7 +36,7 @@ pub(super) struct Operation {
     pub(super) query: Vec<(String, Template)>,
     pub(super) headers: Vec<(HeaderName, Template)>,
     /// Parameters that no template inserts.
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: Vec<RequestParameter>,
     /// Whether a request has a JSON object as its body, if it has no other.
     pub(super) has_body: bool,
     pub(super) rows: Option<RowPlan>,
@@ -61,11 +61,11 @@ impl Operation {
     pub(super) fn new(
         name: &str,
         options: &FunctionOptions,
-        sent: Option<Vec<Sent>>,
+        sent: Option<Vec<RequestParameter>>,
         connector: &ConnectorOptions,
         secrets: &BTreeMap<String, String>,
     ) -> Result<Self, Vec<OptionMistake>> {
-        let mut compiling = Compiling {
+        let mut compiling = PlanCompiler {
             parameters: &options.parameters,
             secrets,
             used: HashSet::new(),
@@ -84,7 +84,7 @@ impl Operation {
             Some(sent) => sent.iter().any(|it| it.form == SentAs::Field),
         };
         let sent = sent.unwrap_or_else(|| compiling.others(usual));
-        for Sent {
+        for RequestParameter {
             parameter,
             name,
             form,
@@ -122,7 +122,7 @@ impl Operation {
     }
 }
 
-struct Compiling<'a> {
+struct PlanCompiler<'a> {
     parameters: &'a IndexMap<String, Value>,
     secrets: &'a BTreeMap<String, String>,
     /// Parameters that a template inserts.
@@ -130,7 +130,7 @@ struct Compiling<'a> {
     mistakes: Vec<OptionMistake>,
 }
 
-impl Compiling<'_> {
+impl PlanCompiler<'_> {
     fn wrong(&mut self, path: &[&str], message: impl Into<String>) {
         self.mistakes.push(OptionMistake::new(path, message));
     }
@@ -141,14 +141,14 @@ impl Compiling<'_> {
     }
 
     /// Returns where parameters are sent that no template inserts.
-    fn others(&self, has_body: bool) -> Vec<Sent> {
+    fn others(&self, has_body: bool) -> Vec<RequestParameter> {
         let others = self.parameters.keys().filter(|name| !self.used.contains(*name));
         let form = if has_body {
             SentAs::Field
         } else {
             SentAs::Query(None)
         };
-        let sent = others.map(|name| Sent {
+        let sent = others.map(|name| RequestParameter {
             parameter: name.clone(),
             name: name.clone(),
             form,

@@ -15,7 +15,7 @@ use super::plan::Operation;
 use super::retry_after::retry_after;
 use super::{HttpConnector, body};
 use crate::address::{PrivateAddress, PublicOnly};
-use crate::sent::{Sent, SentAs};
+use crate::sent::{RequestParameter, SentAs};
 use crate::template::plain;
 
 /// Maximum number of redirects.
@@ -40,7 +40,7 @@ impl HttpConnector {
             pairs.extend(template.text(arguments).map(|text| (name.as_str(), text)));
         }
         let (mut fields, mut body) = (Map::new(), None);
-        for Sent {
+        for RequestParameter {
             parameter,
             name,
             form,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::mistake::OptionMistake;
 use crate::options::{ConnectorOptions, FunctionOptions};
-use crate::sent::Sent;
+use crate::sent::RequestParameter;
 use reference::Document;
 
 /// Methods of operations; others have no meaning for an API of JSON.
@@ -20,11 +20,11 @@ pub(crate) struct DocumentFunction {
     /// Method and path, for mistakes.
     pub(crate) place: String,
     pub(crate) options: FunctionOptions,
-    pub(crate) sent: Vec<Sent>,
+    pub(crate) sent: Vec<RequestParameter>,
 }
 
 /// An operation of the document.
-struct Found<'a> {
+struct OperationSource<'a> {
     name: String,
     method: &'static str,
     path: &'a str,
@@ -32,7 +32,7 @@ struct Found<'a> {
     operation: &'a Map<String, Value>,
 }
 
-impl Found<'_> {
+impl OperationSource<'_> {
     fn place(&self) -> String {
         format!("{} {}", self.method.to_uppercase(), self.path)
     }
@@ -88,7 +88,7 @@ pub(crate) fn functions(
 ) -> Result<Vec<DocumentFunction>, Vec<OptionMistake>> {
     let found = found(document).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Vec::new();
-    let offered: Vec<&Found<'_>> = if options.operations.is_empty() {
+    let offered: Vec<&OperationSource<'_>> = if options.operations.is_empty() {
         found.iter().filter(|it| it.method == "get").collect()
     } else {
         let mut offered = Vec::new();
@@ -135,9 +135,9 @@ pub(crate) fn functions(
 }
 
 /// Lists the operations of a document.
-fn found(document: &Value) -> Result<Vec<Found<'_>>, OptionMistake> {
+fn found(document: &Value) -> Result<Vec<OperationSource<'_>>, OptionMistake> {
     let paths = document.get("paths").and_then(Value::as_object);
-    let mut found: Vec<Found<'_>> = Vec::new();
+    let mut found: Vec<OperationSource<'_>> = Vec::new();
     for (path, item) in paths.into_iter().flatten() {
         let Some(item) = item.as_object() else { continue };
         if item.contains_key("$ref") {
@@ -151,7 +151,7 @@ fn found(document: &Value) -> Result<Vec<Found<'_>>, OptionMistake> {
             };
             let name = operation.get("operationId").and_then(Value::as_str);
             let name = name.map_or_else(|| unnamed(method, path), str::to_owned);
-            let operation = Found {
+            let operation = OperationSource {
                 name,
                 method,
                 path,
@@ -180,7 +180,7 @@ fn unnamed(method: &str, path: &str) -> String {
 }
 
 /// Returns a hint at operations with a similar name.
-fn similar(name: &str, found: &[Found<'_>]) -> String {
+fn similar(name: &str, found: &[OperationSource<'_>]) -> String {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', '.'], "");
     let wanted = plain(name);
     let near = found.iter().find(|it| {

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::reference::Document;
 use super::schema::{is, optional, standard};
-use super::{DocumentFunction, Found};
+use super::{DocumentFunction, OperationSource};
 use crate::options::FunctionOptions;
-use crate::sent::{Sent, SentAs};
+use crate::sent::{RequestParameter, SentAs};
 
 /// Maximum number of characters of a description.
 const ABOUT: usize = 2000;
@@ -16,14 +16,17 @@ const ABOUT: usize = 2000;
 const IGNORED: [&str; 3] = ["accept", "content-type", "authorization"];
 
 /// A function that is made.
-struct Made {
+struct FunctionPlan {
     options: FunctionOptions,
-    sent: Vec<Sent>,
+    sent: Vec<RequestParameter>,
     path: String,
 }
 
-pub(super) fn compiled(found: &Found<'_>, document: &Document<'_>) -> Result<DocumentFunction, String> {
-    let mut made = Made {
+pub(super) fn compiled(
+    found: &OperationSource<'_>,
+    document: &Document<'_>,
+) -> Result<DocumentFunction, String> {
+    let mut made = FunctionPlan {
         options: FunctionOptions {
             description: about(found.operation),
             effect: Some(if found.method == "get" {
@@ -78,7 +81,10 @@ fn about(operation: &Map<String, Value>) -> String {
 }
 
 /// Returns the parameters of an operation and those of its path, which it replaces.
-fn parameters<'a>(found: &Found<'a>, document: &Document<'a>) -> Result<Vec<&'a Map<String, Value>>, String> {
+fn parameters<'a>(
+    found: &OperationSource<'a>,
+    document: &Document<'a>,
+) -> Result<Vec<&'a Map<String, Value>>, String> {
     let mut parameters = IndexMap::new();
     for holder in [found.item, found.operation] {
         let listed = holder.get("parameters").and_then(Value::as_array);
@@ -93,7 +99,7 @@ fn parameters<'a>(found: &Found<'a>, document: &Document<'a>) -> Result<Vec<&'a 
     Ok(parameters.into_values().collect())
 }
 
-impl Made {
+impl FunctionPlan {
     /// Adds a parameter of the path, the query or a header.
     fn parameter(&mut self, parameter: &Map<String, Value>, document: &Document<'_>) -> Result<(), String> {
         let text = |key: &str| parameter.get(key).and_then(Value::as_str);
@@ -144,7 +150,7 @@ impl Made {
                 let template = format!("{{{{ parameters.{own} }}}}");
                 self.options.headers.insert(name.to_owned(), template);
             }
-            _ => self.sent.push(Sent {
+            _ => self.sent.push(RequestParameter {
                 parameter: own,
                 name: name.to_owned(),
                 form: SentAs::Query(separator),
@@ -176,7 +182,7 @@ impl Made {
             .any(|key| schema.get(key).is_some());
         let Some(fields) = fields.filter(|_| is(&schema, "object") && !combined) else {
             let own = self.add("body", standard(&schema), required);
-            self.sent.push(Sent {
+            self.sent.push(RequestParameter {
                 parameter: own,
                 name: String::new(),
                 form: SentAs::Body,
@@ -190,7 +196,7 @@ impl Made {
             }
             let needed = needed.is_some_and(|needed| needed.iter().any(|it| it == name));
             let own = self.add(name, standard(field), needed);
-            self.sent.push(Sent {
+            self.sent.push(RequestParameter {
                 parameter: own,
                 name: name.clone(),
                 form: SentAs::Field,

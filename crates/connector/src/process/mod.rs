@@ -44,7 +44,7 @@ impl fmt::Debug for ProgramLaunch {
 
 /// A program that was started, and its streams.
 #[derive(Debug)]
-pub struct Started {
+pub struct ProgramStreams {
     /// Ends the program when it is dropped.
     pub process: Process,
     /// Its standard input.
@@ -57,7 +57,7 @@ pub struct Started {
 
 impl ProgramLaunch {
     /// Starts the program.
-    pub fn start(&self) -> io::Result<Started> {
+    pub fn start(&self) -> io::Result<ProgramStreams> {
         let Some((first, arguments)) = self.command.split_first() else {
             return Err(io::Error::other("the command is empty"));
         };
@@ -83,7 +83,7 @@ impl ProgramLaunch {
         let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
             return Err(io::Error::other("the process has no streams"));
         };
-        Ok(Started {
+        Ok(ProgramStreams {
             process,
             stdin,
             stdout,

@@ -6,7 +6,7 @@ use arrow_schema::Schema;
 use cellblock_interpreter::connector::{Card, ConnectorError};
 use tokio::sync::Mutex;
 
-use super::statement::Rendered;
+use super::statement::StatementText;
 use super::tables::{self, TableColumn};
 use super::target::Target;
 use super::{SqlConnector, free_card, mysql, postgres, sqlite};
@@ -66,7 +66,7 @@ impl SqlConnector {
     }
 
     async fn ask(&self, until: Instant) -> Result<Description, ConnectorError> {
-        let statements: Vec<Rendered> = self.functions.values().map(|it| it.rendered.clone()).collect();
+        let statements: Vec<StatementText> = self.functions.values().map(|it| it.rendered.clone()).collect();
         let most = if self.free_sql { tables::MOST_COLUMNS } else { 0 };
         match self.target()? {
             Target::Sqlite(path) => {

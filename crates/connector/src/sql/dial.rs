@@ -9,7 +9,7 @@ use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::target::Place;
+use super::target::ServerAddress;
 use crate::address::{PrivateAddress, resolved};
 
 /// Bytes from and to a server.
@@ -19,16 +19,16 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 /// Address at which a server answered, so that a second connection goes to the same one.
 #[derive(Clone, Debug)]
-pub(super) enum Reached {
+pub(super) enum ServerEndpoint {
     Socket(PathBuf),
     Address(SocketAddr),
 }
 
-impl Place {
+impl ServerAddress {
     /// Returns the addresses of a server that may be connected to.
-    pub(super) async fn addresses(&self) -> Result<Vec<Reached>, ConnectorError> {
+    pub(super) async fn addresses(&self) -> Result<Vec<ServerEndpoint>, ConnectorError> {
         match self {
-            Self::Socket(path) => Ok(vec![Reached::Socket(path.clone())]),
+            Self::Socket(path) => Ok(vec![ServerEndpoint::Socket(path.clone())]),
             Self::Host {
                 host,
                 port,
@@ -43,13 +43,13 @@ impl Place {
                     };
                     ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
                 })?;
-                Ok(found.into_iter().map(Reached::Address).collect())
+                Ok(found.into_iter().map(ServerEndpoint::Address).collect())
             }
         }
     }
 
     /// Connects to a server.
-    pub(super) async fn dial(&self) -> Result<(Box<dyn Wire>, Reached), ConnectorError> {
+    pub(super) async fn dial(&self) -> Result<(Box<dyn Wire>, ServerEndpoint), ConnectorError> {
         let mut last = None;
         for reached in self.addresses().await? {
             match reached.dial().await {
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-impl Reached {
+impl ServerEndpoint {
     pub(super) async fn dial(&self) -> io::Result<Box<dyn Wire>> {
         Ok(match self {
             Self::Socket(path) => Box::new(UnixStream::connect(path).await?),

@@ -49,7 +49,7 @@ use no_server as mysql;
 #[cfg(not(feature = "postgres"))]
 use no_server as postgres;
 use result::Limits;
-use statement::{Rendered, Statement};
+use statement::{Statement, StatementText};
 use target::{Dialect, Target};
 
 /// The function that runs any statement, and its parameter.
@@ -74,7 +74,7 @@ pub struct SqlConnector {
 /// A statement that the operator wrote.
 struct Function {
     card: Card,
-    rendered: Rendered,
+    rendered: StatementText,
 }
 
 impl fmt::Debug for SqlConnector {
@@ -169,7 +169,7 @@ impl SqlConnector {
         &self,
         function: &str,
         arguments: &mut Map<String, Value>,
-    ) -> Result<Rendered, ConnectorError> {
+    ) -> Result<StatementText, ConnectorError> {
         let invalid = |text: String| ConnectorError::new(ConnectorErrorKind::InvalidParameter, text);
         if let Some(function) = self.functions.get(function) {
             return Ok(function.rendered.clone());
@@ -244,7 +244,7 @@ fn compiled(
     dialect: Option<Dialect>,
 ) -> Result<Function, Vec<OptionMistake>> {
     let mut mistakes: Vec<_> = card::mistakes(options).collect();
-    let mut rendered = Rendered::default();
+    let mut rendered = StatementText::default();
     match (&options.sql, dialect) {
         (None, _) => {
             let text = "missing key `sql`, the statement, such as `select * from orders where day >= :since`";

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::describe::Description;
 use super::result::Limits;
-use super::statement::Rendered;
+use super::statement::StatementText;
 use super::target::Server;
 
 pub(super) fn query(
     _: &Server,
-    _: &Rendered,
+    _: &StatementText,
     _: &Map<String, Value>,
     _: Limits,
     _: Instant,
@@ -27,7 +27,7 @@ pub(super) fn check(_: &Server, _: Instant) -> Ready<Result<(), ConnectorError>>
 
 pub(super) fn describe(
     _: &Server,
-    _: &[Rendered],
+    _: &[StatementText],
     _: usize,
     _: Instant,
 ) -> Ready<Result<Description, ConnectorError>> {

@@ -19,7 +19,7 @@ enum Piece {
 
 /// A statement as the database prepares it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(super) struct StatementText {
     pub(super) sql: String,
     /// The parameter of each placeholder.
     pub(super) placeholders: Vec<String>,
@@ -33,12 +33,12 @@ impl Statement {
         let (mut start, mut end) = (0, text.len());
         while let Some(found) = scan.next_found()? {
             match found {
-                Found::Parameter(from) => {
+                ScanMatch::Parameter(from) => {
                     pieces.push(Piece::Text(text[start..from].to_owned()));
                     pieces.push(Piece::Parameter(text[from + 1..scan.at].to_owned()));
                     start = scan.at;
                 }
-                Found::End(at) => {
+                ScanMatch::End(at) => {
                     if !scan.only_comments_follow() {
                         return Err(
                             "has two statements; a call runs one, without a `;` before another".to_owned(),
@@ -72,7 +72,7 @@ impl Statement {
     }
 
     /// Returns what the database prepares.
-    pub(super) fn rendered(&self) -> Rendered {
+    pub(super) fn rendered(&self) -> StatementText {
         let names = self.parameters();
         let (mut sql, mut placeholders) = (String::new(), Vec::new());
         for piece in &self.pieces {
@@ -95,11 +95,11 @@ impl Statement {
         if self.dialect != Dialect::Mysql {
             placeholders = names.into_iter().map(str::to_owned).collect();
         }
-        Rendered { sql, placeholders }
+        StatementText { sql, placeholders }
     }
 }
 
-enum Found {
+enum ScanMatch {
     /// A parameter that begins here, and ends at the scan's place.
     Parameter(usize),
     /// A `;`.
@@ -114,7 +114,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn next_found(&mut self) -> Result<Option<Found>, String> {
+    fn next_found(&mut self) -> Result<Option<ScanMatch>, String> {
         let bytes = self.text.as_bytes();
         while let Some(byte) = bytes.get(self.at) {
             let from = self.at;
@@ -131,12 +131,12 @@ impl Scan<'_> {
                 b'?' if self.dialect == Dialect::Mysql => {
                     return Err("has a `?`; write a parameter as `:name`".to_owned());
                 }
-                b';' => return Ok(Some(Found::End(from))),
+                b';' => return Ok(Some(ScanMatch::End(from))),
                 b':' if bytes.get(self.at) == Some(&b':') => self.at += 1,
                 b':' if self.begins_parameter(from) => {
                     let name = self.text[self.at..].find(|letter: char| !is_word(letter));
                     self.at = name.map_or(self.text.len(), |length| self.at + length);
-                    return Ok(Some(Found::Parameter(from)));
+                    return Ok(Some(ScanMatch::Parameter(from)));
                 }
                 _ => {}
             }

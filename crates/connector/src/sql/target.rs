@@ -34,7 +34,7 @@ pub(super) enum Target {
     expect(dead_code, reason = "nothing connects to it")
 )]
 pub(super) struct Server {
-    pub(super) place: Place,
+    pub(super) place: ServerAddress,
     pub(super) user: String,
     pub(super) password: Option<String>,
     pub(super) database: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Server {
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ServerAddress {
     /// The path of its Unix socket.
     Socket(PathBuf),
     Host {
@@ -59,8 +59,8 @@ impl fmt::Display for Target {
         match self {
             Self::Sqlite(path) => write!(f, "`{}`", path.display()),
             Self::Postgres(server) | Self::Mysql(server) => match &server.place {
-                Place::Socket(path) => write!(f, "`{}`", path.display()),
-                Place::Host { host, port, .. } => write!(f, "`{host}:{port}`"),
+                ServerAddress::Socket(path) => write!(f, "`{}`", path.display()),
+                ServerAddress::Host { host, port, .. } => write!(f, "`{host}:{port}`"),
             },
         }
     }
@@ -191,11 +191,11 @@ impl Server {
         let place = match socket {
             // Postgres names the folder.
             Some(path) if url.scheme().starts_with("postgres") => {
-                Place::Socket(path.join(format!(".s.PGSQL.{port}")))
+                ServerAddress::Socket(path.join(format!(".s.PGSQL.{port}")))
             }
-            Some(path) => Place::Socket(path),
+            Some(path) => ServerAddress::Socket(path),
             None if host.is_empty() => return Err(FORMS.to_owned()),
-            None => Place::Host {
+            None => ServerAddress::Host {
                 host: host.to_owned(),
                 port,
                 encryption: encryption(host, &settings, options, folder)?,

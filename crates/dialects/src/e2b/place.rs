@@ -34,11 +34,11 @@ pub(super) struct Caller(pub(super) Owner);
 
 /// A sandbox that a request names by its id, and opens with its token if it has one.
 #[derive(Debug)]
-pub(super) struct Inside(pub(super) HeldSandbox);
+pub(super) struct RequestSandbox(pub(super) HeldSandbox);
 
 /// The same for requests that never carry the token: those about contexts, and those to ports.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct PortTarget {
     pub(super) held: HeldSandbox,
     pub(super) port: u16,
 }
@@ -51,7 +51,7 @@ impl FromRequestParts<E2b> for Caller {
     }
 }
 
-impl FromRequestParts<E2b> for Open {
+impl FromRequestParts<E2b> for PortTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, e2b: &E2b) -> Answer<Self> {
@@ -81,7 +81,7 @@ impl FromRequestParts<E2b> for Open {
     }
 }
 
-impl FromRequestParts<E2b> for Inside {
+impl FromRequestParts<E2b> for RequestSandbox {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, e2b: &E2b) -> Answer<Self> {

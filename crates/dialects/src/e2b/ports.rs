@@ -7,9 +7,9 @@ use cellblock_interpreter::Error;
 use cellblock_interpreter::egress::inbound::{PageOrigin, ProgramPort};
 
 use super::error::{Answer, Problem};
-use super::place::{self, CODE, DebugPort, ENVD, Open, OwnHost};
+use super::place::{self, CODE, DebugPort, ENVD, OwnHost, PortTarget};
 use super::state::E2b;
-use crate::forward::{Unforwarded, mounted_at, to_program};
+use crate::forward::{ForwardFailure, mounted_at, to_program};
 use crate::presented;
 
 /// Headers that are for this server alone.
@@ -33,7 +33,7 @@ pub(super) async fn forward(State(e2b): State<E2b>, request: Request) -> Answer<
         );
         return Err(Problem::not_found(message));
     }
-    let open = Open::from_request_parts(&mut parts, &e2b).await?;
+    let open = PortTarget::from_request_parts(&mut parts, &e2b).await?;
     let program = ProgramPort {
         port,
         origin: match parts.extensions.get::<OwnHost>() {
@@ -48,14 +48,14 @@ pub(super) async fn forward(State(e2b): State<E2b>, request: Request) -> Answer<
     let request = Request::from_parts(parts, body);
     let answer = to_program(&e2b.host, open.held, &program, "", request).await;
     answer.map_err(|reason| match reason {
-        Unforwarded::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
+        ForwardFailure::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
         // E2B's words for a port on which nobody listens: clients take others for an end of the sandbox.
-        Unforwarded::Closed(Error::Port(reason)) => Problem::new(
+        ForwardFailure::Closed(Error::Port(reason)) => Problem::new(
             StatusCode::BAD_GATEWAY,
             format!("The sandbox is running but port is not open: {port}: {reason}"),
         ),
-        Unforwarded::Closed(other) => other.into(),
-        Unforwarded::Broken(reason) => Problem::new(
+        ForwardFailure::Closed(other) => other.into(),
+        ForwardFailure::Broken(reason) => Problem::new(
             StatusCode::BAD_GATEWAY,
             format!("the program on port {port} did not answer in HTTP: {reason}"),
         ),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cellblock_interpreter::hosting::{Held, Owner};
+use cellblock_interpreter::hosting::{Owner, ResidentGuard};
 use tokio::sync::watch;
 
 use super::code::Contexts;
@@ -14,7 +14,7 @@ use super::secret::Token;
 use crate::session::DialectSession;
 
 /// A sandbox in use.
-pub(super) type HeldSandbox = Held<DialectSession<Sandbox>>;
+pub(super) type HeldSandbox = ResidentGuard<DialectSession<Sandbox>>;
 
 /// State of E2B about a sandbox.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_interpreter::hosting::Owner;
 use serde_json::{Value, json};
 
-use super::contents::Place;
+use super::contents::KernelPath;
 use super::problem::Problem;
 use super::state::Jupyter;
 use super::wire::date;
@@ -39,7 +39,7 @@ pub(super) async fn list(jupyter: &Jupyter, owner: &Owner, path: &str) -> Option
         return None;
     };
     let list = async {
-        let place = Place::find(jupyter, owner, file)?;
+        let place = KernelPath::find(jupyter, owner, file)?;
         let found = place.about(&place.checkpoint()).await;
         Ok(found.iter().map(checkpoint).collect())
     };
@@ -56,13 +56,13 @@ pub(super) async fn save_or_restore(
     let work = async {
         match target {
             Target::All(file) => {
-                let place = Place::find(jupyter, owner, file)?;
+                let place = KernelPath::find(jupyter, owner, file)?;
                 let copy = json!({"source": place.inside, "destination": place.checkpoint()});
                 let about = place.does("copy", copy).await?;
                 Ok((StatusCode::CREATED, Json(checkpoint(&about))).into_response())
             }
             Target::One(file) => {
-                let place = Place::find(jupyter, owner, file)?;
+                let place = KernelPath::find(jupyter, owner, file)?;
                 let copy = json!({"source": place.checkpoint(), "destination": place.inside});
                 place.does("copy", copy).await?;
                 Ok(StatusCode::NO_CONTENT.into_response())
@@ -82,7 +82,7 @@ pub(super) async fn forget(
         return None;
     };
     let work = async {
-        let place = Place::find(jupyter, owner, file)?;
+        let place = KernelPath::find(jupyter, owner, file)?;
         place
             .does("delete", json!({ "path": place.checkpoint() }))
             .await?;

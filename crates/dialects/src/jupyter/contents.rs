@@ -22,7 +22,7 @@ use super::kernels::json_or_default;
 use super::problem::Problem;
 use super::state::{HeldKernel, Jupyter};
 use super::wire::date;
-use crate::workspace::{Done, operate, perform};
+use crate::workspace::{OperationResult, operate, perform};
 
 /// Root of a kernel's files.
 const ROOT: &str = "/workspace";
@@ -52,7 +52,7 @@ struct Model {
 
 /// A place among the files of a kernel.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct KernelPath {
     held: HeldKernel,
     /// The path in answers, with the kernel's id.
     path: String,
@@ -60,7 +60,7 @@ pub(super) struct Place {
     pub(super) inside: String,
 }
 
-impl Place {
+impl KernelPath {
     pub(super) fn find(jupyter: &Jupyter, owner: &Owner, path: &str) -> Result<Self, Problem> {
         let path = path.trim_matches('/');
         let (kernel, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -127,7 +127,7 @@ pub(super) async fn get(
     if path.trim_matches('/').is_empty() {
         return Ok(Json(root(&jupyter, &owner, with_content)));
     }
-    let place = Place::find(&jupyter, &owner, &path)?;
+    let place = KernelPath::find(&jupyter, &owner, &path)?;
     let mut found = place.model().await?;
     match (asked.kind.as_deref(), found["type"] == "directory") {
         (Some("directory"), false) => return Err(Problem::invalid(format!("`{path}` is not a directory"))),
@@ -154,7 +154,7 @@ pub(super) async fn get(
         return Ok(Json(found));
     }
     let arguments = json!({ "path": place.inside });
-    let Done { content, .. } = perform(&place.held.session, ROOT, "content", &arguments).await?;
+    let OperationResult { content, .. } = perform(&place.held.session, ROOT, "content", &arguments).await?;
     fill(&mut found, content, asked.format.as_deref())?;
     Ok(Json(found))
 }
@@ -242,7 +242,7 @@ pub(super) async fn put(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let sent: Model = json_or_default(&body)?;
-    let place = Place::find(&jupyter, &owner, &path)?;
+    let place = KernelPath::find(&jupyter, &owner, &path)?;
     jupyter.host.meter.uploaded(&owner, body.len() as u64).await?;
     let is_new = place.about(&place.inside).await.is_err();
     save(&place, sent).await?;
@@ -254,7 +254,7 @@ pub(super) async fn put(
     Ok((status, Json(place.model().await?)).into_response())
 }
 
-async fn save(place: &Place, sent: Model) -> Result<(), Problem> {
+async fn save(place: &KernelPath, sent: Model) -> Result<(), Problem> {
     if sent.kind.as_deref() == Some("directory") {
         place.does("mkdir", json!({ "path": place.inside })).await?;
         return Ok(());
@@ -288,14 +288,14 @@ pub(super) async fn post(
         return done;
     }
     let sent: Model = json_or_default(&body)?;
-    let folder = Place::find(&jupyter, &owner, &path)?;
+    let folder = KernelPath::find(&jupyter, &owner, &path)?;
     let listing = folder.does("list", json!({ "directory": folder.inside })).await?;
     let entries = listing["entries"].as_array().into_iter().flatten();
     let taken: Vec<&str> = entries.filter_map(|entry| entry["name"].as_str()).collect();
     let source = sent
         .copy_from
         .as_deref()
-        .map(|from| Place::find(&jupyter, &owner, from))
+        .map(|from| KernelPath::find(&jupyter, &owner, from))
         .transpose()?;
     let (stem, extension) = match (&source, sent.kind.as_deref()) {
         (Some(source), _) => {
@@ -318,7 +318,7 @@ pub(super) async fn post(
         .skip(usize::from(source.is_some()))
         .find(|name| !taken.contains(&name.as_str()));
     let name = free.unwrap_or_default();
-    let place = Place::find(&jupyter, &owner, &format!("{}/{name}", folder.path))?;
+    let place = KernelPath::find(&jupyter, &owner, &format!("{}/{name}", folder.path))?;
     match source {
         Some(source) => {
             if source.held.id != place.held.id {
@@ -370,11 +370,11 @@ pub(super) async fn patch(
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let sent: Model = json_or_default(&body)?;
-    let from = Place::find(&jupyter, &owner, &path)?;
+    let from = KernelPath::find(&jupyter, &owner, &path)?;
     let to = sent
         .path
         .ok_or_else(|| Problem::invalid("`path` is missing: the new path"))?;
-    let to = Place::find(&jupyter, &owner, &to)?;
+    let to = KernelPath::find(&jupyter, &owner, &to)?;
     if from.held.id != to.held.id {
         return Err(Problem::invalid(
             "a file cannot be moved from one kernel to another",
@@ -394,7 +394,7 @@ pub(super) async fn delete(
     if let Some(done) = checkpoints::forget(&jupyter, &owner, &path).await {
         return done;
     }
-    let place = Place::find(&jupyter, &owner, &path)?;
+    let place = KernelPath::find(&jupyter, &owner, &path)?;
     if place.inside == ROOT {
         return Err(Problem::invalid(
             "the directory of a kernel goes with the kernel; use `DELETE /api/kernels/{id}`",

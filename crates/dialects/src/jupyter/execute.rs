@@ -5,7 +5,7 @@ use std::time::Duration;
 use cellblock_interpreter::Output;
 use cellblock_interpreter::cell::{Cell, Language};
 use cellblock_interpreter::execution::{DisplayEvent, Event, Execution, Outcome};
-use cellblock_interpreter::session::Running;
+use cellblock_interpreter::session::RunningCell;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ use crate::decoder::TextDecoder;
 use crate::fault::DialectFault;
 use crate::host::DialectHost;
 use crate::notebook::{ends_with_expression, raised};
-use crate::shown::{Raised, ShownOutput, shown};
+use crate::shown::{NotebookException, ShownOutput, shown};
 
 /// Time for which the last output is held back: it is the result if the cell ends after it.
 const HELD_BACK: Duration = Duration::from_millis(100);
@@ -23,14 +23,14 @@ const MAX_EXPRESSIONS: usize = 32;
 
 /// Result of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CodeEnd {
     Fine,
     /// It failed, and what waits behind it is not to run.
     StopOthers,
 }
 
 /// Runs a request's code, and replies to it.
-pub(super) async fn execute(host: &DialectHost, job: &Job) -> Ended {
+pub(super) async fn execute(host: &DialectHost, job: &Job) -> CodeEnd {
     let kernel = &job.held.kept;
     let request = &job.request;
     let code = request.text("code").unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) async fn execute(host: &DialectHost, job: &Job) -> Ended {
         let content = json!({"code": code, "execution_count": count});
         kernel.publish("execute_input", &request.header, content).await;
     }
-    let ran = Run { job, silent, count }.run(host, code).await;
+    let ran = CodeRun { job, silent, count }.run(host, code).await;
     let raised = match ran {
         Ok(Ok(())) => {
             let expressions = expressions(host, job).await;
@@ -55,10 +55,10 @@ pub(super) async fn execute(host: &DialectHost, job: &Job) -> Ended {
                 "user_expressions": expressions,
             });
             kernel.reply(&job.client, request, content).await;
-            return Ended::Fine;
+            return CodeEnd::Fine;
         }
         Ok(Err(raised)) => raised,
-        Err(fault) => Raised::new("SandboxError", fault.message),
+        Err(fault) => NotebookException::new("SandboxError", fault.message),
     };
     kernel.publish("error", &request.header, raised.fields()).await;
     let mut content = raised.fields();
@@ -68,21 +68,25 @@ pub(super) async fn execute(host: &DialectHost, job: &Job) -> Ended {
     content["user_expressions"] = json!({});
     kernel.reply(&job.client, request, content).await;
     if request.flag("stop_on_error", true) {
-        Ended::StopOthers
+        CodeEnd::StopOthers
     } else {
-        Ended::Fine
+        CodeEnd::Fine
     }
 }
 
 /// One run of code.
-struct Run<'a> {
+struct CodeRun<'a> {
     job: &'a Job,
     silent: bool,
     count: u64,
 }
 
-impl Run<'_> {
-    async fn run(&self, host: &DialectHost, code: &str) -> Result<Result<(), Raised>, DialectFault> {
+impl CodeRun<'_> {
+    async fn run(
+        &self,
+        host: &DialectHost,
+        code: &str,
+    ) -> Result<Result<(), NotebookException>, DialectFault> {
         let held = &self.job.held;
         let kernel = &held.kept;
         let turn = held.turn().await?;
@@ -116,7 +120,7 @@ impl Run<'_> {
     async fn follow(
         &self,
         host: &DialectHost,
-        running: Running,
+        running: RunningCell,
         may_have_result: bool,
     ) -> Result<Execution, DialectFault> {
         let (mut events, result) = running.split();
@@ -214,13 +218,16 @@ async fn expressions(host: &DialectHost, job: &Job) -> Value {
     let mut answers = Map::new();
     for (name, expression) in asked.into_iter().flatten().take(MAX_EXPRESSIONS) {
         let expression = expression.as_str().unwrap_or_default();
-        let failed = |raised: &Raised| {
+        let failed = |raised: &NotebookException| {
             let mut fields = raised.fields();
             fields["status"] = "error".into();
             fields
         };
         let answer = match job.held.session.execute(Cell::expression(expression)).await {
-            Err(error) => failed(&Raised::new("SandboxError", DialectFault::from(error).message)),
+            Err(error) => failed(&NotebookException::new(
+                "SandboxError",
+                DialectFault::from(error).message,
+            )),
             Ok(execution) => match (raised(&execution), execution.outputs.first()) {
                 (Some(raised), _) => failed(&raised),
                 (None, output) => {

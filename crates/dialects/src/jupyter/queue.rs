@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::execute::{Ended, execute};
+use super::execute::{CodeEnd, execute};
 use super::kernel::Activity;
 use super::questions;
 use super::state::HeldKernel;
@@ -70,7 +70,7 @@ impl Jobs {
         while let Some(job) = self.0.recv().await {
             if job.life != job.held.kept.life() {
                 job.abort().await;
-            } else if job.serve(&host).await == Ended::StopOthers {
+            } else if job.serve(&host).await == CodeEnd::StopOthers {
                 self.abort().await;
             }
         }
@@ -98,7 +98,7 @@ impl Job {
         kernel.status(Activity::Idle, &self.request.header).await;
     }
 
-    async fn serve(&self, host: &DialectHost) -> Ended {
+    async fn serve(&self, host: &DialectHost) -> CodeEnd {
         let kernel = &self.held.kept;
         kernel.status(Activity::Busy, &self.request.header).await;
         let ended = if self.request.kind() == "execute_request" {
@@ -106,7 +106,7 @@ impl Job {
         } else {
             let content = questions::answer(host, &self.held, &self.request).await;
             kernel.reply(&self.client, &self.request, content).await;
-            Ended::Fine
+            CodeEnd::Fine
         };
         kernel.status(Activity::Idle, &self.request.header).await;
         ended

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use cellblock_interpreter::hosting::{Held, HostingLimits, Owner};
+use cellblock_interpreter::hosting::{HostingLimits, Owner, ResidentGuard};
 use cellblock_interpreter::mint;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -30,7 +30,7 @@ pub(super) struct Jupyter {
 }
 
 /// A kernel that is held.
-pub(super) type HeldKernel = Held<DialectSession<Kernel>>;
+pub(super) type HeldKernel = ResidentGuard<DialectSession<Kernel>>;
 
 impl Jupyter {
     pub(super) fn new(host: &DialectHost, options: &JupyterOptions) -> Self {

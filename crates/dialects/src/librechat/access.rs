@@ -37,7 +37,7 @@ pub(super) struct Resource {
 
 /// A caller with the files that its query means.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct QueryCaller {
     pub(super) reader: Reader,
 }
 
@@ -113,7 +113,7 @@ impl FromRequestParts<State> for Caller {
     }
 }
 
-impl FromRequestParts<State> for Reading {
+impl FromRequestParts<State> for QueryCaller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cellblock_interpreter::hosting::Held;
+use cellblock_interpreter::hosting::ResidentGuard;
 use cellblock_interpreter::limits::NetworkPolicy;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -20,7 +20,7 @@ const MAX_VERSIONS: usize = 64;
 const MAX_HINT: usize = 1024;
 
 /// A conversation's sandbox that does not expire meanwhile.
-pub(super) type HeldConversation = Held<DialectSession<Conversation>>;
+pub(super) type HeldConversation = ResidentGuard<DialectSession<Conversation>>;
 
 /// Data that is kept with the session of a conversation.
 #[derive(Debug, Default)]

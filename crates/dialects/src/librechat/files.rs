@@ -12,7 +12,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 
-use super::access::Reading;
+use super::access::QueryCaller;
 use super::error::Problem;
 use super::names::check_id;
 use super::state::State;
@@ -21,7 +21,7 @@ use crate::instant::instant;
 
 pub(super) async fn list(
     Given(state): Given<State>,
-    Reading { reader }: Reading,
+    QueryCaller { reader }: QueryCaller,
     Path(session): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     check_id(&session)?;
@@ -33,7 +33,7 @@ pub(super) async fn list(
 /// Says when a file was stored, by which a client finds out whether it is still there.
 pub(super) async fn metadata(
     Given(state): Given<State>,
-    Reading { reader }: Reading,
+    QueryCaller { reader }: QueryCaller,
     Path((session, file)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let stored = find(&state, &session, &file, &reader)?;
@@ -42,7 +42,7 @@ pub(super) async fn metadata(
 
 pub(super) async fn download(
     Given(state): Given<State>,
-    Reading { reader }: Reading,
+    QueryCaller { reader }: QueryCaller,
     Path((session, file)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let stored = find(&state, &session, &file, &reader)?;
@@ -72,7 +72,7 @@ pub(super) async fn download(
 
 pub(super) async fn delete(
     Given(state): Given<State>,
-    Reading { reader }: Reading,
+    QueryCaller { reader }: QueryCaller,
     Path((session, file)): Path<(String, String)>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     find(&state, &session, &file, &reader)?;

@@ -9,7 +9,7 @@ use chrono::Utc;
 use serde_json::{Map, Value, json};
 
 use super::names;
-use super::run::{Input, Job, Listed, WORKSPACE};
+use super::run::{FileStamps, Input, Job, WORKSPACE};
 use super::storage::StoredFile;
 
 /// Tokens of a value's text.
@@ -31,7 +31,7 @@ impl<'a> Outputs<'a> {
     }
 
     /// Stores new and changed files, and tells which inputs are as they were, changed or gone.
-    pub(super) fn collect(&mut self, execution: &Execution, before: &Listed, after: &Listed) {
+    pub(super) fn collect(&mut self, execution: &Execution, before: &FileStamps, after: &FileStamps) {
         let session = names::id();
         let mut stored = Vec::new();
         let mut shown = Vec::new();

@@ -22,7 +22,7 @@ use super::conversation::room;
 use super::error::Problem;
 use super::exec::{InputFile, check_profile, inputs, language};
 use super::names;
-use super::rounds::{ClientTools, Next, PATIENCE, Program, TOOLS};
+use super::rounds::{ClientTools, PATIENCE, Program, ProgramStep, TOOLS};
 use super::run::{self, Job, cells};
 use super::state::State;
 
@@ -120,7 +120,7 @@ pub(super) async fn cancel(
 /// Waits for what a program does next, and says it.
 async fn follow(state: &State, mut program: Program) -> Result<Json<Value>, Problem> {
     match program.next().await {
-        Next::Calls(calls) => {
+        ProgramStep::Calls(calls) => {
             let token = names::id();
             state.rounds.wait(&token, program)?;
             let (shared, late) = (state.clone(), token.clone());
@@ -137,11 +137,11 @@ async fn follow(state: &State, mut program: Program) -> Result<Json<Value>, Prob
                 "tool_calls": calls,
             })))
         }
-        Next::Done(Ok(mut answer)) => {
+        ProgramStep::Done(Ok(mut answer)) => {
             answer["status"] = json!("completed");
             Ok(Json(answer))
         }
-        Next::Done(Err(problem)) => Err(problem),
+        ProgramStep::Done(Err(problem)) => Err(problem),
     }
 }
 

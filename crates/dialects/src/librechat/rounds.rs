@@ -86,7 +86,7 @@ pub(super) type ToolResult = Result<Value, String>;
 
 /// Next action of a program.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum ProgramStep {
     /// It waits for these calls.
     Calls(Vec<Value>),
     /// It has ended.
@@ -95,11 +95,11 @@ pub(super) enum Next {
 
 impl Program {
     /// Waits until it calls tools, or ends.
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> ProgramStep {
         let first = tokio::select! {
             biased;
             Some(call) = self.calls.recv() => call,
-            done = &mut self.done => return Next::Done(ended(done)),
+            done = &mut self.done => return ProgramStep::Done(ended(done)),
         };
         let mut calls = vec![self.note(first)];
         // Code may make several calls at once.
@@ -109,7 +109,7 @@ impl Program {
                 Ok(None) | Err(_) => break,
             }
         }
-        Next::Calls(calls)
+        ProgramStep::Calls(calls)
     }
 
     fn note(&mut self, call: ToolCall) -> Value {

@@ -45,7 +45,7 @@ pub(super) struct Job<'a> {
 }
 
 /// Size and time of each file of a working directory.
-pub(super) type Listed = BTreeMap<String, (u64, i64)>;
+pub(super) type FileStamps = BTreeMap<String, (u64, i64)>;
 
 impl Job<'_> {
     /// Drives work to its end when it is its turn and the caller may run something. It is interrupted once `over` completes.
@@ -68,7 +68,7 @@ impl Job<'_> {
     }
 
     /// Makes a sandbox ready: without variables of an earlier run, and with the input files.
-    pub(super) async fn prepare(&self) -> Result<Listed, Problem> {
+    pub(super) async fn prepare(&self) -> Result<FileStamps, Problem> {
         let (session, kept) = (&self.room.held.session, &self.room.held.kept);
         if !kept.begin() {
             session.reset().await?;
@@ -113,7 +113,7 @@ impl Job<'_> {
     /// Stores what a run has made, and says what came of it.
     pub(super) async fn answer(
         &self,
-        before: &Listed,
+        before: &FileStamps,
         execution: Execution,
         took: Duration,
     ) -> Result<Value, Problem> {
@@ -139,7 +139,7 @@ impl Job<'_> {
         Ok(Value::Object(answer))
     }
 
-    async fn listed(&self) -> Result<Listed, Problem> {
+    async fn listed(&self) -> Result<FileStamps, Problem> {
         let listing = self.room.held.session.list_files(WORKSPACE, LISTED).await?;
         let files = listing.files.into_iter().filter_map(|file| {
             let name = file.path.strip_prefix(WORKSPACE)?.strip_prefix('/')?.to_owned();

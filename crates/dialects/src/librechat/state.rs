@@ -16,10 +16,10 @@ use crate::session::DialectSessions;
 
 /// State that the routes share. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct State(Arc<Shared>);
+pub(super) struct State(Arc<LibreChatState>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct LibreChatState {
     pub(super) host: DialectHost,
     pub(super) options: LibreChatOptions,
     pub(super) verifier: Option<Verifier>,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
 
 impl State {
     pub(super) fn new(host: &DialectHost, options: &LibreChatOptions) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(LibreChatState {
             host: host.clone(),
             options: options.clone(),
             verifier: options.jwt.as_ref().map(Verifier::new),
@@ -45,9 +45,9 @@ impl State {
 }
 
 impl Deref for State {
-    type Target = Shared;
+    type Target = LibreChatState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &LibreChatState {
         &self.0
     }
 }

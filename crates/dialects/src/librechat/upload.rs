@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
 use axum::extract::{Multipart, State as Given};
 use axum::http::{HeaderMap, StatusCode};
-use cellblock_interpreter::artifact::{About, Kind};
+use cellblock_interpreter::artifact::{ArtifactDescription, Kind};
 use cellblock_interpreter::hosting::uploads::{SpooledUpload, Upload as Receiving, UploadError};
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const MAX_FILES: usize = 200;
 const MAX_FIELD: u64 = 4096;
 
 /// A file of an upload, or why it was not taken.
-type Taken = Result<StoredFile, (String, Problem)>;
+type UploadResult = Result<StoredFile, (String, Problem)>;
 
 pub(super) async fn one(
     Given(state): Given<State>,
@@ -103,7 +103,7 @@ pub(super) async fn batch(
 #[derive(Debug, Default)]
 struct Upload {
     resource: Resource,
-    taken: Vec<Taken>,
+    taken: Vec<UploadResult>,
     /// Whether there were more files than are taken.
     limited: bool,
 }
@@ -155,7 +155,7 @@ async fn receive(
 
 async fn store(state: &State, given: &str, received: SpooledUpload) -> Result<StoredFile, Problem> {
     let name = names::file_name(given)?;
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::File,
         media_type: "application/octet-stream".to_owned(),
         origin: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use cellblock_interpreter::hosting::{Held, HostingLimits, Owner};
+use cellblock_interpreter::hosting::{HostingLimits, Owner, ResidentGuard};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 
@@ -43,7 +43,7 @@ pub(super) struct Chat {
 }
 
 /// A chat's sandbox.
-pub(super) type HeldChat = Held<DialectSession<Chat>>;
+pub(super) type HeldChat = ResidentGuard<DialectSession<Chat>>;
 
 /// Caller of a request, and the chat that it is for.
 #[derive(Clone, Debug)]

@@ -336,7 +336,7 @@ async fn outputs(
     let cell = cell.from_file(format!("<cell {count}>"), 1);
     let mut running = session.start_cell(cell).await?;
     let [mut stdout, mut stderr] = [TextDecoder::default(), TextDecoder::default()];
-    let mut outputs = Written::default();
+    let mut outputs = CellOutputs::default();
     while let Some(event) = running.events.recv().await {
         match event {
             Event::Stdout(bytes) => outputs.stream("stdout", stdout.push(&bytes)),
@@ -379,7 +379,7 @@ async fn outputs(
 
 /// Outputs of a cell so far.
 #[derive(Debug, Default)]
-struct Written {
+struct CellOutputs {
     all: Vec<Value>,
     /// IDs of the displays among the outputs, with their places.
     displays: Vec<(String, usize)>,
@@ -389,7 +389,7 @@ struct Written {
     bytes: usize,
 }
 
-impl Written {
+impl CellOutputs {
     /// Adds what was written to a stream, to the piece before it if that is of the same stream.
     fn stream(&mut self, name: &str, mut text: String) {
         if text.is_empty() {
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn pieces_of_one_stream_are_joined_up_to_a_limit() {
-        let mut written = Written::default();
+        let mut written = CellOutputs::default();
         for (name, text) in [("stdout", "a"), ("stdout", "b"), ("stderr", "c"), ("stdout", "d")] {
             written.stream(name, text.to_owned());
         }
@@ -477,12 +477,12 @@ mod tests {
     #[test]
     fn displays_are_replaced_and_outputs_are_cleared() {
         let data = |text: &str| Map::from_iter([("text/plain".to_owned(), json!(text))]);
-        let mut written = Written::default();
+        let mut written = CellOutputs::default();
         written.display("a".to_owned(), &data("1"), false);
         written.show(&data("2"));
         written.display("a".to_owned(), &data("3"), true);
         written.display("elsewhere".to_owned(), &data("4"), true);
-        let shown = |written: &Written| {
+        let shown = |written: &CellOutputs| {
             let texts = written.all.iter().map(|it| it["data"]["text/plain"].clone());
             texts.collect::<Vec<_>>()
         };

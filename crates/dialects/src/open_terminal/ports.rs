@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::chat::{Caller, OpenTerminal};
 use super::problem::Problem;
-use crate::forward::{Unforwarded, to_program};
+use crate::forward::{ForwardFailure, to_program};
 
 /// Headers of requests that are not for programs.
 const PRIVATE: &[&str] = &[
@@ -78,9 +78,9 @@ async fn forward(
     let prefix = format!("/proxy/{port}");
     let answer = to_program(&terminal.host, held, &program, &prefix, request).await;
     answer.map_err(|reason| match reason {
-        Unforwarded::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
-        Unforwarded::Closed(error) => error.into(),
-        Unforwarded::Broken(error) => {
+        ForwardFailure::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
+        ForwardFailure::Closed(error) => error.into(),
+        ForwardFailure::Broken(error) => {
             let detail = format!("the program on port {port} broke off: {error}");
             Problem::new(StatusCode::BAD_GATEWAY, detail)
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::chat::HeldChat;
 use super::problem::Problem;
-use crate::workspace::{self, Done};
+use crate::workspace::{self, OperationResult};
 
 /// Does an operation.
 pub(super) async fn operate(
@@ -21,7 +21,7 @@ pub(super) async fn perform(
     held: &HeldChat,
     operation: &str,
     arguments: &impl Serialize,
-) -> Result<Done, Problem> {
+) -> Result<OperationResult, Problem> {
     let cwd = held.kept.cwd();
     Ok(workspace::perform(&held.session, &cwd, operation, arguments).await?)
 }

@@ -19,7 +19,7 @@ pub(super) struct Caller(pub(super) Owner);
 
 /// The sandbox of a request to execd, with its owner.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct ExecdSandbox {
     pub(super) sandbox: HeldSandbox,
     pub(super) owner: Owner,
 }
@@ -37,7 +37,7 @@ impl FromRequestParts<State> for Caller {
     }
 }
 
-impl FromRequestParts<State> for Opened {
+impl FromRequestParts<State> for ExecdSandbox {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
@@ -60,7 +60,7 @@ impl FromRequestParts<State> for Opened {
     }
 }
 
-impl Opened {
+impl ExecdSandbox {
     /// Rejects requests to a sandbox that is paused.
     fn running(self) -> Result<Self, Problem> {
         if self.sandbox.kept.status() == "Paused" {

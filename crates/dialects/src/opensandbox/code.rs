@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::contexts::{self, CodeScope, ContextRequest};
 use super::error::Problem;
 use super::events::{self, Lines, Teller};
@@ -35,7 +35,7 @@ pub(super) struct RunId {
 
 pub(super) async fn run(
     Given(state): Given<State>,
-    Opened { sandbox, owner }: Opened,
+    ExecdSandbox { sandbox, owner }: ExecdSandbox,
     request: Result<Json<CodeRequest>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(request) = request?;
@@ -150,7 +150,7 @@ async fn failure(execution: &Execution, raised: Option<&Exception>, teller: &Tel
 
 /// Stops a run of code by the id of its event `init`.
 pub(super) async fn interrupt(
-    opened: Opened,
+    opened: ExecdSandbox,
     query: Result<Query<RunId>, QueryRejection>,
 ) -> Result<(), Problem> {
     let Query(RunId { id }) = query?;

@@ -17,14 +17,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::code::RunId;
 use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
-use crate::process::{Reading, kill, shell_order};
+use crate::process::{ProcessReader, kill, shell_order};
 
 /// By this command the client's library finds out whether code can run: it looks for the port of a Jupyter server.
 const PROBE: &str = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/${JUPYTER_PORT:-44771}' && exit 0 || exit 1";
@@ -54,7 +54,7 @@ pub(super) struct Tail {
 
 pub(super) async fn run(
     Given(state): Given<State>,
-    Opened { sandbox, owner }: Opened,
+    ExecdSandbox { sandbox, owner }: ExecdSandbox,
     request: Result<Json<CommandRequest>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(request) = request?;
@@ -71,7 +71,7 @@ pub(super) async fn run(
         return in_background(&state, sandbox, permit, order, limit, gone).await;
     }
     let id = sandbox.session.processes().start(order).await?.id;
-    let mut process = Reading::new(&sandbox.session, &id, 0);
+    let mut process = ProcessReader::new(&sandbox.session, &id, 0);
     let (teller, response) = events::channel(gone.clone());
     let ending = state.host.ending.clone();
     state.host.tasks.spawn(async move {
@@ -102,7 +102,7 @@ pub(super) async fn run(
 }
 
 /// Passes on what a process writes, until it ends.
-async fn follow(process: &mut Reading, teller: &Teller) -> Result<ProcessReport, Problem> {
+async fn follow(process: &mut ProcessReader, teller: &Teller) -> Result<ProcessReport, Problem> {
     let [mut stdout, mut stderr] = [Lines::default(), Lines::default()];
     while let Some((stream, bytes)) = process.next().await? {
         match stream {
@@ -205,7 +205,7 @@ impl CommandRequest {
 /// Stops a command by the id of its event `init`.
 pub(super) async fn interrupt(
     Given(state): Given<State>,
-    opened: Opened,
+    opened: ExecdSandbox,
     query: Result<Query<RunId>, QueryRejection>,
 ) -> Result<(), Problem> {
     let Query(RunId { id }) = query?;
@@ -221,7 +221,7 @@ pub(super) async fn interrupt(
 }
 
 pub(super) async fn status(
-    opened: Opened,
+    opened: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let report = report(&opened.sandbox, &id).await?;
@@ -241,7 +241,7 @@ pub(super) async fn status(
 
 /// Reads the output of a background command from a cursor, which is an offset in bytes.
 pub(super) async fn logs(
-    opened: Opened,
+    opened: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
     query: Result<Query<Tail>, QueryRejection>,
 ) -> Result<([(HeaderName, String); 1], String), Problem> {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::error::Problem;
 use super::sandbox::lock;
 
@@ -27,10 +27,10 @@ const BEGIN: &str = include_str!("begin.py");
 
 /// The contexts of a sandbox.
 #[derive(Debug, Default)]
-pub(super) struct Contexts(Mutex<Listed>);
+pub(super) struct Contexts(Mutex<ContextList>);
 
 #[derive(Debug, Default)]
-struct Listed {
+struct ContextList {
     contexts: Vec<CodeScope>,
     /// Ids of contexts that were deleted, and whose names are still put aside.
     deleted: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) struct CodeScope {
     cells: u64,
 }
 
-impl Listed {
+impl ContextList {
     /// Lets the process drop the names of contexts when the next one is brought back.
     fn forget(&mut self, contexts: impl IntoIterator<Item = CodeScope>) {
         // One that has run nothing has no names.
@@ -190,7 +190,7 @@ impl Contexts {
 }
 
 pub(super) async fn create(
-    opened: Opened,
+    opened: ExecdSandbox,
     request: Result<Json<ContextRequest>, JsonRejection>,
 ) -> Result<Json<Value>, Problem> {
     let Json(request) = request?;
@@ -223,7 +223,7 @@ pub(super) async fn create(
 }
 
 pub(super) async fn list(
-    opened: Opened,
+    opened: ExecdSandbox,
     query: Result<Query<OfLanguage>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
     let Query(query) = query?;
@@ -235,7 +235,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn get(
-    opened: Opened,
+    opened: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let listed = lock(&opened.sandbox.kept.contexts.0);
@@ -243,7 +243,10 @@ pub(super) async fn get(
     Ok(Json(shown(found.ok_or_else(|| missing(&id))?)))
 }
 
-pub(super) async fn delete(opened: Opened, Path((_, id)): Path<(String, String)>) -> Result<(), Problem> {
+pub(super) async fn delete(
+    opened: ExecdSandbox,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<(), Problem> {
     let mut listed = lock(&opened.sandbox.kept.contexts.0);
     let place = listed
         .contexts
@@ -255,7 +258,7 @@ pub(super) async fn delete(opened: Opened, Path((_, id)): Path<(String, String)>
 }
 
 pub(super) async fn delete_all(
-    opened: Opened,
+    opened: ExecdSandbox,
     query: Result<Query<OfLanguage>, QueryRejection>,
 ) -> Result<(), Problem> {
     let Query(query) = query?;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 use tokio_util::io::ReaderStream;
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::error::Problem;
 use super::program::ask;
 use super::sandbox::State;
@@ -41,7 +41,7 @@ struct Metadata {
 /// Writes files: each has a part `metadata`, and then a part `file`.
 pub(super) async fn upload(
     Given(state): Given<State>,
-    Opened { sandbox, owner }: Opened,
+    ExecdSandbox { sandbox, owner }: ExecdSandbox,
     headers: HeaderMap,
     parts: Result<Multipart, MultipartRejection>,
 ) -> Result<(), Problem> {
@@ -123,7 +123,7 @@ async fn text(part: &mut Field<'_>) -> Result<String, Problem> {
 
 /// Reads a file: all of it, a range of its bytes, or some of its lines.
 pub(super) async fn download(
-    Opened { sandbox, .. }: Opened,
+    ExecdSandbox { sandbox, .. }: ExecdSandbox,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {

@@ -13,12 +13,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::access::{Caller, KEY, Opened, TOKEN};
+use super::access::{Caller, ExecdSandbox, KEY, TOKEN};
 use super::create::{ENTRIES, SandboxMetadata};
 use super::error::Problem;
 use super::sandbox::{HeldSandbox, Sandbox, State, lock};
 use super::{EGRESS_PORT, EXECD_PORT};
-use crate::forward::{Unforwarded, mounted_at, to_program};
+use crate::forward::{ForwardFailure, mounted_at, to_program};
 use crate::instant::instant;
 use crate::presented::{FORWARDED_HOST, header, path};
 
@@ -39,7 +39,7 @@ pub(super) async fn list(
     Caller(owner): Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Problem> {
-    let wanted = Wanted::of(query.as_deref().unwrap_or_default())?;
+    let wanted = SandboxFilter::of(query.as_deref().unwrap_or_default())?;
     let all = state.sandboxes.of(owner.name());
     let found: Vec<_> = all
         .iter()
@@ -210,7 +210,7 @@ pub(super) async fn endpoint(
 /// Forwards a request to the program that listens on a port.
 pub(super) async fn port(
     Given(state): Given<State>,
-    Opened { sandbox, .. }: Opened,
+    ExecdSandbox { sandbox, .. }: ExecdSandbox,
     Path(segments): Path<Vec<(String, String)>>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -245,9 +245,9 @@ pub(super) async fn port(
     let request = Request::from_parts(parts, body);
     let answer = to_program(&state.host, sandbox, &program, &prefix, request).await;
     answer.map_err(|reason| match reason {
-        Unforwarded::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
-        Unforwarded::Closed(error) => error.into(),
-        Unforwarded::Broken(error) => Problem::new(
+        ForwardFailure::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
+        ForwardFailure::Closed(error) => error.into(),
+        ForwardFailure::Broken(error) => Problem::new(
             StatusCode::BAD_GATEWAY,
             "PORT_BROKEN",
             format!("the program on port {port} did not answer in HTTP: {error}"),
@@ -301,14 +301,14 @@ fn conflict(code: &'static str, message: &str) -> Problem {
 
 /// Filter of the sandboxes that a client lists.
 #[derive(Debug)]
-struct Wanted {
+struct SandboxFilter {
     page: usize,
     size: usize,
     states: Vec<String>,
     metadata: Vec<(String, String)>,
 }
 
-impl Wanted {
+impl SandboxFilter {
     fn of(query: &str) -> Result<Self, Problem> {
         let mut wanted = Self {
             page: 1,

@@ -5,14 +5,14 @@ use cellblock_interpreter::Session;
 use chrono::Utc;
 use serde_json::{Value, json};
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::error::Problem;
 use super::program;
 
-pub(super) async fn ping(_: Opened) {}
+pub(super) async fn ping(_: ExecdSandbox) {}
 
 /// Reads the processors and the memory as programs of the sandbox see them.
-pub(super) async fn metrics(Opened { sandbox, .. }: Opened) -> Result<Json<Value>, Problem> {
+pub(super) async fn metrics(ExecdSandbox { sandbox, .. }: ExecdSandbox) -> Result<Json<Value>, Problem> {
     let seen = measured(&sandbox.session).await?;
     let number = |name: &str| seen[name].as_f64().filter(|it| it.is_finite() && *it >= 0.0);
     let mib = |name: &str| number(name).unwrap_or_default() / 1_048_576.0;

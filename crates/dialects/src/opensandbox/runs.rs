@@ -15,7 +15,7 @@ pub(super) struct Runs(Arc<Mutex<HashMap<String, CancellationToken>>>);
 
 /// A run. It is listed until this is dropped.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct RunGuard {
     pub(super) id: String,
     /// Canceled by an interrupt.
     pub(super) stop: CancellationToken,
@@ -23,10 +23,10 @@ pub(super) struct Run {
 }
 
 impl Runs {
-    pub(super) fn begin(&self) -> Run {
+    pub(super) fn begin(&self) -> RunGuard {
         let (id, stop) = (mint(""), CancellationToken::new());
         lock(&self.0).insert(id.clone(), stop.clone());
-        Run {
+        RunGuard {
             id,
             stop,
             runs: self.clone(),
@@ -41,7 +41,7 @@ impl Runs {
     }
 }
 
-impl Drop for Run {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         lock(&self.runs.0).remove(&self.id);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use cellblock_interpreter::hosting::{Held, Resident};
+use cellblock_interpreter::hosting::{Resident, ResidentGuard};
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
@@ -22,16 +22,16 @@ use crate::instant::instant;
 use crate::session::{DialectSession, DialectSessions};
 
 /// A sandbox that nobody else can end meanwhile.
-pub(super) type HeldSandbox = Held<DialectSession<Sandbox>>;
+pub(super) type HeldSandbox = ResidentGuard<DialectSession<Sandbox>>;
 /// A sandbox of the registry.
 pub(super) type ResidentSandbox = Arc<Resident<DialectSession<Sandbox>>>;
 
 /// State that the routes share.
 #[derive(Clone, Debug)]
-pub(super) struct State(Arc<Shared>);
+pub(super) struct State(Arc<OpenSandboxState>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct OpenSandboxState {
     pub(super) host: DialectHost,
     pub(super) options: OpenSandboxOptions,
     pub(super) sandboxes: DialectSessions<Sandbox>,
@@ -65,7 +65,7 @@ impl State {
         options: &OpenSandboxOptions,
         sandboxes: DialectSessions<Sandbox>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(OpenSandboxState {
             host: host.clone(),
             options: options.clone(),
             sandboxes,
@@ -110,9 +110,9 @@ impl State {
 }
 
 impl Deref for State {
-    type Target = Shared;
+    type Target = OpenSandboxState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &OpenSandboxState {
         &self.0
     }
 }

@@ -19,20 +19,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::command::{after, exit_code};
 use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State, lock};
-use crate::process::Reading;
+use crate::process::ProcessReader;
 
 /// Maximum number of shells of a sandbox, those that have ended and were not deleted among them.
 const MAX_SHELLS: usize = 64;
 
 /// The shells of a sandbox by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Shells(Mutex<HashMap<String, Arc<tokio::sync::Mutex<Reading>>>>);
+pub(super) struct Shells(Mutex<HashMap<String, Arc<tokio::sync::Mutex<ProcessReader>>>>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -51,7 +51,7 @@ pub(super) struct RunRequest {
 
 pub(super) async fn create(
     Given(state): Given<State>,
-    Opened { sandbox, owner }: Opened,
+    ExecdSandbox { sandbox, owner }: ExecdSandbox,
     body: axum::body::Bytes,
 ) -> Result<Json<Value>, Problem> {
     let request: ShellRequest = if body.is_empty() {
@@ -74,7 +74,7 @@ pub(super) async fn create(
         ..ProcessOrder::default()
     };
     let started = sandbox.session.processes().start(order).await?;
-    let process = Reading::new(&sandbox.session, &started.id, 0);
+    let process = ProcessReader::new(&sandbox.session, &started.id, 0);
     let id = mint("");
     let shell = Arc::new(tokio::sync::Mutex::new(process));
     lock(&sandbox.kept.shells.0).insert(id.clone(), shell);
@@ -83,7 +83,7 @@ pub(super) async fn create(
 
 pub(super) async fn run(
     Given(state): Given<State>,
-    Opened { sandbox, owner }: Opened,
+    ExecdSandbox { sandbox, owner }: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
     request: Result<Json<RunRequest>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -145,7 +145,10 @@ pub(super) async fn run(
     Ok(response)
 }
 
-pub(super) async fn delete(opened: Opened, Path((_, id)): Path<(String, String)>) -> Result<(), Problem> {
+pub(super) async fn delete(
+    opened: ExecdSandbox,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<(), Problem> {
     let found = lock(&opened.sandbox.kept.shells.0).remove(&id);
     let shell = found.ok_or_else(|| missing(&id))?;
     let Ok(shell) = shell.try_lock() else {
@@ -172,7 +175,7 @@ enum End {
 
 /// Gives a shell a command, and passes on what it writes until both streams have its mark.
 async fn perform(
-    shell: &mut Reading,
+    shell: &mut ProcessReader,
     sandbox: &HeldSandbox,
     script: &str,
     mark: &str,
@@ -180,7 +183,7 @@ async fn perform(
 ) -> Result<End, Problem> {
     let processes = sandbox.session.processes();
     processes.input(&shell.id, script.as_bytes(), false).await?;
-    let mut sides = [Marked::new(mark), Marked::new(mark)];
+    let mut sides = [MarkReader::new(mark), MarkReader::new(mark)];
     while sides.iter().any(|side| side.code.is_none()) {
         let Some((stream, bytes)) = shell.next().await? else {
             let report = shell.end().await?;
@@ -213,7 +216,7 @@ fn script(request: &RunRequest, mark: &str) -> String {
 
 /// Text of a stream up to a mark, which is on a line of its own.
 #[derive(Debug)]
-struct Marked {
+struct MarkReader {
     mark: String,
     lines: Lines,
     /// A line break that belongs to the text only if more comes.
@@ -221,7 +224,7 @@ struct Marked {
     code: Option<i32>,
 }
 
-impl Marked {
+impl MarkReader {
     fn new(mark: &str) -> Self {
         Self {
             mark: mark.to_owned(),
@@ -274,7 +277,7 @@ mod tests {
             ("a\nM 3\n", "a"),
         ] {
             for cut in 0..=written.len() {
-                let mut marked = Marked::new("M");
+                let mut marked = MarkReader::new("M");
                 let text = marked.push(&written.as_bytes()[..cut]) + &marked.push(&written.as_bytes()[cut..]);
                 assert_eq!(
                     (text.trim_end(), marked.code),

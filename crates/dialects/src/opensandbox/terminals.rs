@@ -37,13 +37,13 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::command::exit_code;
 use super::error::Problem;
 use super::files::place;
 use super::sandbox::{HeldSandbox, State, lock};
 use crate::bounded::{BoundedDescription, BoundedName};
-use crate::process::{Reading, kill};
+use crate::process::{ProcessReader, kill};
 
 /// Maximum number of terminals of a sandbox, those whose shells have ended among them.
 const MAX_TERMINALS: usize = 64;
@@ -102,7 +102,7 @@ pub(super) struct TerminalRequest {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Attaching {
+pub(super) struct AttachQuery {
     /// `0` for streams that are apart.
     pty: Option<String>,
     /// Offset of the first byte of earlier output.
@@ -114,7 +114,7 @@ pub(super) struct Attaching {
 /// A text message of a client.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct TerminalMessage {
     #[serde(rename = "type")]
     kind: String,
     data: String,
@@ -131,7 +131,7 @@ struct End {
 }
 
 pub(super) async fn create(
-    Opened { sandbox, .. }: Opened,
+    ExecdSandbox { sandbox, .. }: ExecdSandbox,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let request = if body.is_empty() {
@@ -156,7 +156,7 @@ pub(super) async fn create(
 }
 
 pub(super) async fn status(
-    Opened { sandbox, .. }: Opened,
+    ExecdSandbox { sandbox, .. }: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let terminal = find(&sandbox, &id)?;
@@ -180,7 +180,7 @@ pub(super) async fn status(
 
 /// Ends a terminal; a connection to it sees the end of the shell.
 pub(super) async fn delete(
-    Opened { sandbox, .. }: Opened,
+    ExecdSandbox { sandbox, .. }: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<(), Problem> {
     let terminal = find(&sandbox, &id)?;
@@ -195,9 +195,9 @@ pub(super) async fn delete(
 /// Connects a client.
 pub(super) async fn attach(
     Given(state): Given<State>,
-    Opened { sandbox, owner }: Opened,
+    ExecdSandbox { sandbox, owner }: ExecdSandbox,
     Path((_, id)): Path<(String, String)>,
-    query: Result<Query<Attaching>, QueryRejection>,
+    query: Result<Query<AttachQuery>, QueryRejection>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let Query(asked) = query?;
@@ -254,7 +254,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(self, socket: WebSocket, seat: Option<OwnedMutexGuard<()>>, asked: &Attaching) {
+    async fn serve(self, socket: WebSocket, seat: Option<OwnedMutexGuard<()>>, asked: &AttachQuery) {
         let (mut sender, receiver) = socket.split();
         let end = match self.seat(seat).await {
             Err(end) => end,
@@ -305,7 +305,7 @@ impl Connection {
         &self,
         to: &mut SplitSink<WebSocket, Message>,
         from: SplitStream<WebSocket>,
-        asked: &Attaching,
+        asked: &AttachQuery,
     ) -> End {
         let (shell, is_new) = match self.shell(asked.pty.as_deref() == Some("0")).await {
             Ok(shell) => shell,
@@ -324,7 +324,7 @@ impl Connection {
         let mode = if shell.is_piped { "pipe" } else { "pty" };
         let connected = json!({"type": "connected", "session_id": self.id, "mode": mode});
         let (answers, pending) = mpsc::channel(8);
-        let reading = Reading::new(&self.sandbox.session, &shell.id, offset);
+        let reading = ProcessReader::new(&self.sandbox.session, &shell.id, offset);
         let show = async {
             if !replayed.is_empty() {
                 let offset = offset.to_be_bytes();
@@ -403,7 +403,7 @@ impl Connection {
                     Some((&STDIN, typed)) => Some(typed.to_vec()),
                     _ => None,
                 },
-                Message::Text(text) => match serde_json::from_str::<Told>(&text) {
+                Message::Text(text) => match serde_json::from_str::<TerminalMessage>(&text) {
                     Ok(told) if told.kind == "stdin" => Some(told.data.into_bytes()),
                     Ok(told) => {
                         if let Some(answer) = self.told(shell, &told).await {
@@ -432,7 +432,7 @@ impl Connection {
     }
 
     /// Does what a text message asks for, and returns the answer to it if there is one.
-    async fn told(&self, shell: &Shell, told: &Told) -> Option<Value> {
+    async fn told(&self, shell: &Shell, told: &TerminalMessage) -> Option<Value> {
         let processes = self.sandbox.session.processes();
         match told.kind.as_str() {
             "resize" => {
@@ -459,7 +459,7 @@ impl Connection {
 
 /// Sends what the shell writes and what the client is answered, until the shell ends. Returns `None` if nobody is left to read it.
 async fn show(
-    mut reading: Reading,
+    mut reading: ProcessReader,
     shell: &Shell,
     to: &mut SplitSink<WebSocket, Message>,
     mut answers: mpsc::Receiver<Value>,

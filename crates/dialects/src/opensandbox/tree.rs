@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::access::Opened;
+use super::access::ExecdSandbox;
 use super::error::Problem;
 use super::files::place;
 use super::program::ask;
@@ -40,7 +40,7 @@ pub(super) struct Replace {
 
 type Body<T> = Result<Json<T>, JsonRejection>;
 
-pub(super) async fn info(opened: Opened, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
+pub(super) async fn info(opened: ExecdSandbox, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
     let paths: Vec<_> = paths(query.as_deref())?
         .into_iter()
         .map(|path| (path.clone(), place(&path)))
@@ -49,7 +49,7 @@ pub(super) async fn info(opened: Opened, RawQuery(query): RawQuery) -> Result<Js
     Ok(files(ask(&opened.sandbox.session, &request).await?))
 }
 
-pub(super) async fn list(opened: Opened, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(opened: ExecdSandbox, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
     let query = query.unwrap_or_default();
     let path = one(&query, "path")?;
     let depth = match named(&query, "depth") {
@@ -66,7 +66,7 @@ pub(super) async fn list(opened: Opened, RawQuery(query): RawQuery) -> Result<Js
     Ok(files(ask(&opened.sandbox.session, &request).await?))
 }
 
-pub(super) async fn search(opened: Opened, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
+pub(super) async fn search(opened: ExecdSandbox, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
     let query = query.unwrap_or_default();
     let path = one(&query, "path")?;
     let pattern = named(&query, "pattern").unwrap_or_else(|| "*".to_owned());
@@ -75,14 +75,14 @@ pub(super) async fn search(opened: Opened, RawQuery(query): RawQuery) -> Result<
 }
 
 pub(super) async fn permissions(
-    opened: Opened,
+    opened: ExecdSandbox,
     request: Body<BTreeMap<String, Permission>>,
 ) -> Result<(), Problem> {
     permit("permit", opened, request).await
 }
 
 pub(super) async fn make_directories(
-    opened: Opened,
+    opened: ExecdSandbox,
     request: Body<BTreeMap<String, Permission>>,
 ) -> Result<(), Problem> {
     permit("make", opened, request).await
@@ -90,7 +90,7 @@ pub(super) async fn make_directories(
 
 async fn permit(
     what: &str,
-    opened: Opened,
+    opened: ExecdSandbox,
     request: Body<BTreeMap<String, Permission>>,
 ) -> Result<(), Problem> {
     let Json(request) = request?;
@@ -104,7 +104,7 @@ async fn permit(
     done(opened, json!({"do": what, "files": files})).await
 }
 
-pub(super) async fn rename(opened: Opened, request: Body<Vec<Rename>>) -> Result<(), Problem> {
+pub(super) async fn rename(opened: ExecdSandbox, request: Body<Vec<Rename>>) -> Result<(), Problem> {
     let Json(request) = request?;
     let files: Vec<_> = request
         .iter()
@@ -114,7 +114,7 @@ pub(super) async fn rename(opened: Opened, request: Body<Vec<Rename>>) -> Result
 }
 
 pub(super) async fn replace(
-    opened: Opened,
+    opened: ExecdSandbox,
     RawQuery(query): RawQuery,
     request: Body<BTreeMap<String, Replace>>,
 ) -> Result<Json<Value>, Problem> {
@@ -132,15 +132,18 @@ pub(super) async fn replace(
     }))
 }
 
-pub(super) async fn remove_files(opened: Opened, RawQuery(query): RawQuery) -> Result<(), Problem> {
+pub(super) async fn remove_files(opened: ExecdSandbox, RawQuery(query): RawQuery) -> Result<(), Problem> {
     remove(opened, query.as_deref(), false).await
 }
 
-pub(super) async fn remove_directories(opened: Opened, RawQuery(query): RawQuery) -> Result<(), Problem> {
+pub(super) async fn remove_directories(
+    opened: ExecdSandbox,
+    RawQuery(query): RawQuery,
+) -> Result<(), Problem> {
     remove(opened, query.as_deref(), true).await
 }
 
-async fn remove(opened: Opened, query: Option<&str>, directories: bool) -> Result<(), Problem> {
+async fn remove(opened: ExecdSandbox, query: Option<&str>, directories: bool) -> Result<(), Problem> {
     let paths: Vec<_> = paths(query)?.iter().map(|path| place(path)).collect();
     done(
         opened,
@@ -149,7 +152,7 @@ async fn remove(opened: Opened, query: Option<&str>, directories: bool) -> Resul
     .await
 }
 
-async fn done(opened: Opened, request: Value) -> Result<(), Problem> {
+async fn done(opened: ExecdSandbox, request: Value) -> Result<(), Problem> {
     ask(&opened.sandbox.session, &request).await.map(drop)
 }
 

@@ -5,7 +5,7 @@ use cellblock_dialects::{DialectsOptions, LibreChatOptions};
 use serde_json::{Value, json};
 
 use crate::open_terminal::Chat;
-use crate::support::{Ask, Server, block_on, client};
+use crate::support::{RequestExt, Server, block_on, client};
 
 const CODE: &str = "import humanize\nprint(humanize.intcomma(1000))";
 

@@ -14,7 +14,7 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::uploads::{UploadAllowance, UploadLimits, UploadRoom};
-use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit, Unmetered};
+use cellblock_interpreter::hosting::{Admission, Meter, MeterDenial, Owner, Permit, UnlimitedMeter};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::pool::PoolConfig;
 use cellblock_testkit::wait::until_ok;
@@ -132,7 +132,7 @@ impl Server {
         let mut terms = DialectTerms {
             interpreter: interpreter().await,
             doorkeeper: Arc::new(keys),
-            meter: Arc::new(Unmetered),
+            meter: Arc::new(UnlimitedMeter),
             max_network: NetworkPolicy::Loopback,
             egress: None,
             origins: Vec::new(),
@@ -216,11 +216,11 @@ pub(crate) const QUOTA: u64 = 1 << 20;
 pub(crate) struct Quota(u64);
 
 impl Quota {
-    fn check(&self, bytes: u64) -> Result<(), Denied> {
+    fn check(&self, bytes: u64) -> Result<(), MeterDenial> {
         if self.0 + bytes <= QUOTA {
             return Ok(());
         }
-        Err(Denied(format!(
+        Err(MeterDenial(format!(
             "the quota `upload_bytes_per_day` of this key is used up: its limit is {QUOTA} bytes, {} are used, and {bytes} more were sent; \
              send less, or try again in 5 s",
             self.0
@@ -229,7 +229,7 @@ impl Quota {
 }
 
 impl UploadAllowance for Quota {
-    fn take(&mut self, bytes: u64) -> Result<(), Denied> {
+    fn take(&mut self, bytes: u64) -> Result<(), MeterDenial> {
         self.check(bytes)?;
         self.0 += bytes;
         Ok(())
@@ -349,7 +349,7 @@ pub(crate) async fn suite(judge: &str, client_name: &str, module: &str, server: 
 }
 
 /// Requests of tests.
-pub(crate) trait Ask {
+pub(crate) trait RequestExt {
     /// Sends it.
     async fn sent(self) -> Response;
     /// The status of the answer.
@@ -360,7 +360,7 @@ pub(crate) trait Ask {
     async fn read<T: DeserializeOwned>(self) -> T;
 }
 
-impl Ask for RequestBuilder {
+impl RequestExt for RequestBuilder {
     async fn sent(self) -> Response {
         self.send().await.unwrap()
     }

@@ -120,9 +120,9 @@ async fn a_body_that_never_ends_is_cut_off() {
 
 /// A resolver that never answers.
 #[derive(Debug)]
-struct Silent;
+struct SilentResolver;
 
-impl HostResolver for Silent {
+impl HostResolver for SilentResolver {
     fn resolve<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(pending())
     }
@@ -136,7 +136,7 @@ async fn a_name_that_is_never_resolved_is_a_gateway_timeout() {
     };
     let options = EgressOptions {
         timeouts,
-        resolver: Arc::new(Silent),
+        resolver: Arc::new(SilentResolver),
         ..EgressOptions::default()
     };
     let proxy = Proxy::new(json!({ "allow": ["a.example"] }), options);

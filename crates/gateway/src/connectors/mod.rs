@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::artifacts;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::sessions::body;
 use crate::state::{Caller, Gateway, described};
@@ -54,9 +54,9 @@ pub(crate) struct ConnectorAnswer {
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
-) -> Result<Json<Listed<Bundle>>, Problem> {
+) -> Result<Json<ListAnswer<Bundle>>, Problem> {
     let granted = gateway.connectors(&caller.owner).await?;
-    Ok(Json(Listed::new(direct::bundles(&granted).await)))
+    Ok(Json(ListAnswer::new(direct::bundles(&granted).await)))
 }
 
 /// Calls a function as code of a session would, with the same checks, quotas and record.

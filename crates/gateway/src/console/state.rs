@@ -21,7 +21,7 @@ pub(super) struct ConsoleState {
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<Account>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<Offered>,
+    server: Option<AccountOffer>,
 }
 
 /// Somebody who may use the API.
@@ -39,7 +39,7 @@ struct Account {
 
 /// Features that the server offers to this account.
 #[derive(Debug, Serialize)]
-struct Offered {
+struct AccountOffer {
     toolsets: Vec<&'static str>,
     max_network: NetworkPolicy,
     max_cell_timeout: f64,
@@ -97,7 +97,7 @@ async fn account(gateway: &Gateway, headers: &HeaderMap) -> Result<Option<Accoun
     }))
 }
 
-async fn offered(gateway: &Gateway, owner: &str) -> Result<Offered, Problem> {
+async fn offered(gateway: &Gateway, owner: &str) -> Result<AccountOffer, Problem> {
     let toolsets = gateway.options.sessions.toolsets.iter();
     let sandboxes = gateway.interpreter().ok().map(|interpreter| Sandboxes {
         backend: interpreter.backend().name(),
@@ -107,7 +107,7 @@ async fn offered(gateway: &Gateway, owner: &str) -> Result<Offered, Problem> {
         protections: serde_json::json!(interpreter.report()),
         limits: interpreter.limits().clone(),
     });
-    Ok(Offered {
+    Ok(AccountOffer {
         toolsets: toolsets.map(|kind| kind.name).collect(),
         max_network: gateway.max_network(owner).await?,
         max_cell_timeout: gateway.options.max_cell_timeout.as_secs_f64(),

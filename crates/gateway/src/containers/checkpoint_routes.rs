@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{expired, run, unknown};
 use crate::attended::attended;
 use crate::json::{Json, deleted};
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::sessions::checkpoints::{CheckpointRequest, RollbackRequest};
 use crate::state::containers::{ContainerState, HeldContainer};
@@ -63,9 +63,9 @@ async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(container): Path<String>,
-) -> Result<Json<Listed<Checkpoint>>, Problem> {
+) -> Result<Json<ListAnswer<Checkpoint>>, Problem> {
     let held = find(&gateway, &caller, &container).await?;
-    Ok(Json(Listed::new(held.session.checkpoints().await?)))
+    Ok(Json(ListAnswer::new(held.session.checkpoints().await?)))
 }
 
 async fn remove(
@@ -110,9 +110,9 @@ async fn events(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(container): Path<String>,
-) -> Result<Json<Listed<SessionEvent>>, Problem> {
+) -> Result<Json<ListAnswer<SessionEvent>>, Problem> {
     let held = find(&gateway, &caller, &container).await?;
-    Ok(Json(Listed::new(held.session.events())))
+    Ok(Json(ListAnswer::new(held.session.events())))
 }
 
 pub(super) async fn find(

@@ -1,8 +1,8 @@
 //! Content that a client and a model receive of code in a container that derived.
 
-use cellblock_agent::turn::{DerivationOutcome, Ran};
+use cellblock_agent::turn::{CallResult, DerivationOutcome};
 use cellblock_agent::wire::{FunctionOutput, Part};
-use cellblock_interpreter::derivation::Derived;
+use cellblock_interpreter::derivation::DerivationResult;
 use cellblock_interpreter::output::Output as Shown;
 
 use super::run::keep;
@@ -13,11 +13,15 @@ use crate::state::containers::HeldContainer;
 const TOKENS: usize = 4000;
 
 /// Reports derived code; what it emitted counts only if it kept its contract.
-pub(super) async fn tell(gateway: &Gateway, held: &HeldContainer, mut derived: Derived) -> Ran {
+pub(super) async fn tell(
+    gateway: &Gateway,
+    held: &HeldContainer,
+    mut derived: DerivationResult,
+) -> CallResult {
     let derivation = DerivationOutcome::of(&mut derived, TOKENS);
     let text = derivation.told.text.clone();
     let ran = match derived.execution.take() {
-        None => Ran::refused(text.clone()),
+        None => CallResult::refused(text.clone()),
         Some(mut execution) => {
             if !derived.ok() {
                 // Nobody is to take for an answer what is none.
@@ -29,7 +33,7 @@ pub(super) async fn tell(gateway: &Gateway, held: &HeldContainer, mut derived: D
             keep(gateway, held, &mut execution).await
         }
     };
-    Ran {
+    CallResult {
         result: read(ran.result, text),
         outputs: ran.outputs,
         derivation: Some(derivation),

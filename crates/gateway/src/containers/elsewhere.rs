@@ -6,18 +6,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cellblock_agent::turn::{Made, Place, Runner};
+use cellblock_agent::turn::{CallSandbox, OutputFile, Runner};
 use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest};
-use cellblock_artifact::{About, ArtifactId, Kind};
+use cellblock_artifact::{ArtifactDescription, ArtifactId, Kind};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::place::Nowhere;
+use super::place::MissingContainer;
 use super::run;
 use crate::clock::now_ms;
-use crate::engine::{Elsewhere, keeps_nothing};
-use crate::execute_server::{ExecuteRunner, Keep, Produced};
-use crate::files::attach::{Attached, Attachments};
+use crate::engine::{RemoteEngine, keeps_nothing};
+use crate::execute_server::{CodeFile, ExecuteRunner, FileStorage};
+use crate::files::attach::{AttachedFile, Attachments};
 use crate::files::{fetch, media, path};
 use crate::records::{ContainerFileRow, ContainerRow};
 use crate::state::Gateway;
@@ -28,7 +28,7 @@ const MOST: u64 = 7 << 20;
 /// Returns the runner of a response's code; errors are those of its request.
 pub(super) async fn runner(
     gateway: &Gateway,
-    engine: &Elsewhere,
+    engine: &RemoteEngine,
     owner: &str,
     request: &ResponseRequest,
     container: Option<(usize, &Container)>,
@@ -71,7 +71,7 @@ pub(super) async fn runner(
     }))
 }
 
-fn sendable(files: &[Attached]) -> Result<(), String> {
+fn sendable(files: &[AttachedFile]) -> Result<(), String> {
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     if bytes > MOST {
         return Err(format!(
@@ -89,11 +89,11 @@ struct Calls {
     /// Whether files are sent with code, rather than read to the model.
     interpreter: bool,
     files: Vec<String>,
-    attached: Mutex<Vec<Attached>>,
+    attached: Mutex<Vec<AttachedFile>>,
 }
 
 impl Calls {
-    fn attached(&self) -> Vec<Attached> {
+    fn attached(&self) -> Vec<AttachedFile> {
         self.attached.lock().clone()
     }
 
@@ -135,11 +135,11 @@ impl Runner for Calls {
         })
     }
 
-    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
         Box::pin(async move {
             match self.bytes().await {
                 Ok(files) => self.runner.clone().sending(files).place(before).await,
-                Err(why) => Arc::new(Nowhere::because(&why)) as Arc<dyn Place>,
+                Err(why) => Arc::new(MissingContainer::because(&why)) as Arc<dyn CallSandbox>,
             }
         })
     }
@@ -152,9 +152,9 @@ struct Keeper {
 }
 
 impl Keeper {
-    async fn add(&self, container: &str, file: Produced) -> Result<Made, ApiError> {
+    async fn add(&self, container: &str, file: CodeFile) -> Result<OutputFile, ApiError> {
         let records = &self.gateway.records;
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::File,
             media_type: media::media_type(&file.name).to_owned(),
             origin: None,
@@ -193,12 +193,12 @@ impl Keeper {
         };
         run::insert(&self.gateway, row).await?;
         let container = container.to_owned();
-        Ok(Made { container, id, path })
+        Ok(OutputFile { container, id, path })
     }
 }
 
-impl Keep for Keeper {
-    fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>> {
+impl FileStorage for Keeper {
+    fn keep<'a>(&'a self, container: &'a str, file: CodeFile) -> BoxFuture<'a, Option<OutputFile>> {
         Box::pin(async move {
             match self.add(container, file).await {
                 Ok(made) => Some(made),

@@ -13,7 +13,7 @@ use super::object;
 use super::{expired, run, unknown};
 use crate::files::{fetch, path, upload};
 use crate::json::{Json, deleted};
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::problem::Problem;
 use crate::records::ContainerFileRow;
 use crate::state::{Caller, Gateway};
@@ -88,7 +88,7 @@ async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(container): Path<String>,
-    query: Queried,
+    query: QueryParameters,
 ) -> Result<Json<Value>, Problem> {
     if gateway
         .records

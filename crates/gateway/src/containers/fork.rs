@@ -9,7 +9,7 @@ use cellblock_interpreter::Session;
 use serde_json::{Value, json};
 
 use super::checkpoint_routes::{find, to_its_end};
-use super::make::{New, mint};
+use super::make::{ContainerPlan, mint};
 use super::{object, run, sweep, unknown};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -76,7 +76,7 @@ async fn open(
     let files = files.map_or_else(Vec::new, |page| page.rows);
     let mut rows = Vec::new();
     for (fork, place) in forks {
-        let new = New {
+        let new = ContainerPlan {
             idle: Some(parent.idle),
             memory_limit: parent.memory_limit.clone(),
             ..New::named(name.clone())

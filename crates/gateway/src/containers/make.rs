@@ -27,7 +27,7 @@ const LONGER: Duration = Duration::from_hours(1);
 
 /// Properties of a new container.
 #[derive(Clone, Debug)]
-pub(crate) struct New {
+pub(crate) struct ContainerPlan {
     pub(crate) name: String,
     /// Whether a response makes it for itself.
     pub(crate) auto: bool,
@@ -45,7 +45,7 @@ pub(crate) struct New {
     pub(crate) lost: Option<String>,
 }
 
-impl New {
+impl ContainerPlan {
     /// One that a client makes by name.
     pub(super) fn named(name: String) -> Self {
         Self {

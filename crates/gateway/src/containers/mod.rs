@@ -23,7 +23,7 @@ pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
 use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool};
-use make::New;
+use make::ContainerPlan;
 use parking_lot::Mutex;
 use place::Places;
 
@@ -80,7 +80,7 @@ pub(crate) async fn runner(
                 // One that was made with another limit is not what is asked for.
                 let fits =
                     |limit: &Option<String>| options.memory_limit.is_none() || *limit == options.memory_limit;
-                let mut new = New {
+                let mut new = ContainerPlan {
                     memory_limit: options.memory_limit.clone(),
                     brief: brief && !options.shared,
                     shared: options.shared,
@@ -137,16 +137,16 @@ async fn ended(
     owner: &str,
     id: &str,
     fits: impl Fn(&Option<String>) -> bool,
-    new: New,
-) -> Result<New, ApiError> {
+    new: ContainerPlan,
+) -> Result<ContainerPlan, ApiError> {
     let row = gateway.records.container(owner, id).await?;
     let row =
         row.filter(|row| row.automatic && fits(&row.memory_limit) && !gateway.containers.has(owner, id));
     let Some(row) = row else {
         let lost = Some(NEW.to_owned());
-        return Ok(New { lost, ..new });
+        return Ok(ContainerPlan { lost, ..new });
     };
-    Ok(New {
+    Ok(ContainerPlan {
         memory_limit: row.memory_limit.clone(),
         lost: Some(REVIVED.to_owned()),
         revives: Some(row),

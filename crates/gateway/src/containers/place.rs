@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::turn::{Place, Ran, Runner, ToolsetCall};
+use cellblock_agent::turn::{CallResult, CallSandbox, Runner, ToolsetCall};
 use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::make::New;
+use super::make::ContainerPlan;
 use super::run;
-use crate::files::attach::{Attached, Attachments};
+use crate::files::attach::{AttachedFile, Attachments};
 use crate::state::Gateway;
 use crate::state::containers::room::TOO_MANY;
 use crate::state::containers::{HeldContainer, Slot};
@@ -23,13 +23,13 @@ pub(super) struct Places {
     pub(super) gateway: Gateway,
     pub(super) owner: String,
     /// Options of separate containers; `None` if all calls share the existing one.
-    pub(super) auto: Option<New>,
+    pub(super) auto: Option<ContainerPlan>,
     /// The container that it has, once it has one.
     pub(super) main: tokio::sync::Mutex<Option<Arc<HeldContainer>>>,
     /// Those of calls beside the first.
     pub(super) others: Mutex<Vec<Arc<HeldContainer>>>,
     /// Files that each of its containers is to have.
-    pub(super) attached: Mutex<Vec<Attached>>,
+    pub(super) attached: Mutex<Vec<AttachedFile>>,
     /// Whether files are attached to containers, rather than read to the model.
     pub(super) interpreter: bool,
     /// Paths that are listed for the model.
@@ -39,7 +39,7 @@ pub(super) struct Places {
 }
 
 /// Container in which a call runs.
-struct In {
+struct ContainerSandbox {
     gateway: Gateway,
     held: Arc<HeldContainer>,
     /// The turn that it has waited for.
@@ -47,12 +47,12 @@ struct In {
 }
 
 /// No container could be had.
-pub(super) struct Nowhere {
+pub(super) struct MissingContainer {
     id: String,
     why: String,
 }
 
-impl Nowhere {
+impl MissingContainer {
     /// Returns a place in which code cannot run, with the reason.
     pub(super) fn because(why: &impl std::fmt::Display) -> Self {
         Self {
@@ -85,17 +85,17 @@ impl Runner for Places {
         })
     }
 
-    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
         Box::pin(async move {
             match self.held(before).await {
                 Ok(held) => {
                     let gateway = self.gateway.clone();
                     let slot = Mutex::default();
-                    Arc::new(In { gateway, held, slot }) as Arc<dyn Place>
+                    Arc::new(ContainerSandbox { gateway, held, slot }) as Arc<dyn CallSandbox>
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no container for code of a model");
-                    Arc::new(Nowhere::because(&error))
+                    Arc::new(MissingContainer::because(&error))
                 }
             }
         })
@@ -103,7 +103,7 @@ impl Runner for Places {
 }
 
 impl Places {
-    fn attached(&self) -> Vec<Attached> {
+    fn attached(&self) -> Vec<AttachedFile> {
         self.attached.lock().clone()
     }
 
@@ -114,7 +114,7 @@ impl Places {
         };
         // Whoever waits for room has none that another could wait for: calls beside the first have it at once, or run in its container.
         let beside = Some(main.id.clone());
-        let new = New {
+        let new = ContainerPlan {
             beside,
             revives: None,
             lost: None,
@@ -136,7 +136,7 @@ impl Places {
         let mut main = self.main.lock().await;
         if main.is_none() {
             // A container that was named is there from the start.
-            let new = self.auto.clone().unwrap_or_else(New::of_a_response);
+            let new = self.auto.clone().unwrap_or_else(ContainerPlan::of_a_response);
             let held = new.make(&self.gateway, &self.owner).await?;
             *main = Some(Arc::new(held));
         }
@@ -170,12 +170,12 @@ impl Places {
     }
 }
 
-impl Place for In {
+impl CallSandbox for ContainerSandbox {
     fn container(&self) -> &str {
         &self.held.id
     }
 
-    fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
+    fn ready(&self) -> BoxFuture<'_, Result<(), CallResult>> {
         Box::pin(async move {
             let until = Instant::now() + self.gateway.options.containers.wait_timeout;
             let admitted = match self.held.enter(&self.gateway, &self.held.owner).await {
@@ -193,26 +193,26 @@ impl Place for In {
         })
     }
 
-    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult> {
         let slot = self.slot.lock().take();
         Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), call, slot))
     }
 }
 
-impl In {
-    fn refused(&self, why: &dyn std::fmt::Display) -> Ran {
+impl ContainerSandbox {
+    fn refused(&self, why: &dyn std::fmt::Display) -> CallResult {
         tracing::warn!(container = self.held.id, %why, "code of a model is not run");
-        Ran::refused(format!("The code was not run: {why}."))
+        CallResult::refused(format!("The code was not run: {why}."))
     }
 }
 
-impl Place for Nowhere {
+impl CallSandbox for MissingContainer {
     fn container(&self) -> &str {
         &self.id
     }
 
-    fn run(&self, _call: ToolsetCall) -> BoxFuture<'_, Ran> {
-        let ran = Ran::refused(self.why.clone());
+    fn run(&self, _call: ToolsetCall) -> BoxFuture<'_, CallResult> {
+        let ran = CallResult::refused(self.why.clone());
         Box::pin(async move { ran })
     }
 }

@@ -8,13 +8,13 @@ use axum::routing::{get, post};
 use cellblock_agent::wire::{ApiError, Ids};
 use serde_json::Value;
 
-use super::make::New;
+use super::make::ContainerPlan;
 use super::object::{self, Create};
 use super::{checkpoint_routes, file_routes, fork, run, sweep, unknown};
 use crate::clock::now_ms;
 use crate::files::attach::Attachments;
 use crate::json::{Json, deleted};
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -46,7 +46,7 @@ async fn create(
     attachments
         .take(create.file_ids.as_deref().unwrap_or_default(), "file_ids")
         .await?;
-    let new = New {
+    let new = ContainerPlan {
         idle,
         memory_limit: create.memory_limit,
         ..New::named(create.name)
@@ -77,7 +77,7 @@ fn idle(gateway: &Gateway, minutes: u64) -> Result<Duration, ApiError> {
 async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
-    query: Queried,
+    query: QueryParameters,
 ) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
     let name = query.get("name").cloned();

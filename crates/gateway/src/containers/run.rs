@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::turn::{Made, Ran, Shown, ToolsetCall, failed, tell};
+use cellblock_agent::turn::{CallResult, ExecutionView, OutputFile, ToolsetCall, failed, tell};
 use cellblock_agent::wire::{ApiError, Ids};
 use cellblock_artifact::{ArtifactId, extension};
 use cellblock_interpreter::execution::{ProducedFile, SkippedFile};
@@ -29,7 +29,7 @@ pub(super) async fn run(
     held: Arc<HeldContainer>,
     call: ToolsetCall,
     slot: Option<Slot>,
-) -> Ran {
+) -> CallResult {
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let tasks = gateway.tasks.clone();
@@ -43,14 +43,19 @@ pub(super) async fn run(
     guard.disarm();
     ran.unwrap_or_else(|error| {
         tracing::error!(%error, "run code of a model");
-        Ran::refused("The code was not run: the sandbox failed, and trying again will not help.")
+        CallResult::refused("The code was not run: the sandbox failed, and trying again will not help.")
     })
 }
 
-async fn work(gateway: &Gateway, held: &HeldContainer, call: ToolsetCall, stop: &CancellationToken) -> Ran {
+async fn work(
+    gateway: &Gateway,
+    held: &HeldContainer,
+    call: ToolsetCall,
+    stop: &CancellationToken,
+) -> CallResult {
     let mut state = tokio::select! {
         biased;
-        () = stop.cancelled() => return Ran::refused("The code was not run: nobody waits for it."),
+        () = stop.cancelled() => return CallResult::refused("The code was not run: nobody waits for it."),
         state = held.state.lock() => state,
     };
     let ran = match furnish(gateway, held, &mut state).await {
@@ -76,7 +81,7 @@ async fn execute(
     held: &HeldContainer,
     call: ToolsetCall,
     stop: &CancellationToken,
-) -> Result<Ran, Error> {
+) -> Result<CallResult, Error> {
     let interpreter = gateway.engine.interpreter();
     let interpreter = interpreter.map_err(|error| Error::Request(error.to_string()))?;
     let mut pictures = Vec::new();
@@ -96,7 +101,7 @@ async fn execute(
                     "let a caller read the pictures of a tool"
                 );
             }
-            Ok(Ran::json(&result))
+            Ok(CallResult::json(&result))
         }
     }
 }
@@ -151,7 +156,7 @@ pub(super) async fn touch(gateway: &Gateway, held: &HeldContainer) {
 }
 
 /// Makes container files of what an execution made, and tells of it.
-pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mut Execution) -> Ran {
+pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mut Execution) -> CallResult {
     for file in &mut execution.skipped_files {
         file.path = path::shown(&file.path);
     }
@@ -169,7 +174,7 @@ pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mu
         );
     }
     let mut made = Vec::new();
-    let mut shown = Shown::default();
+    let mut shown = ExecutionView::default();
     for file in &execution.files {
         match keep_file(gateway, held, file).await {
             Ok(Some(kept)) => {
@@ -213,7 +218,7 @@ pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mu
             ),
         }
     }
-    Ran {
+    CallResult {
         made,
         ..tell(execution, &gateway.store, &shown).await
     }
@@ -225,7 +230,7 @@ async fn keep_picture(
     held: &HeldContainer,
     name: Option<&str>,
     image: &ArtifactRef,
-) -> Result<Made, ApiError> {
+) -> Result<OutputFile, ApiError> {
     let extension = extension(&image.media_type);
     let stem = name.map(path::stem).filter(|stem| !stem.is_empty());
     let stem = stem.unwrap_or_else(|| "figure".to_owned());
@@ -251,7 +256,7 @@ async fn keep_file(
     gateway: &Gateway,
     held: &HeldContainer,
     file: &ProducedFile,
-) -> Result<Option<Made>, ApiError> {
+) -> Result<Option<OutputFile>, ApiError> {
     let path = path::shown(&file.path);
     let versions = gateway.records.versions_at(&held.id, &path).await?;
     if versions
@@ -283,7 +288,7 @@ pub(super) async fn add(
     bytes: u64,
     sha256: String,
     source: &str,
-) -> Result<Made, ApiError> {
+) -> Result<OutputFile, ApiError> {
     let row = ContainerFileRow {
         id: id.clone(),
         container: held.id.clone(),
@@ -296,7 +301,7 @@ pub(super) async fn add(
     };
     insert(gateway, row).await?;
     let container = held.id.clone();
-    Ok(Made { container, id, path })
+    Ok(OutputFile { container, id, path })
 }
 
 /// Remembers a file of a container, and keeps its bytes as long.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::routes;
 use crate::json::Json;
 use crate::json::read;
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::now;
 use crate::problem::Problem;
-use crate::records::{AddedItems, ItemRow, Left};
+use crate::records::{AddedItems, ConversationUpdate, ItemRow};
 use crate::responses::{conversation, kept};
 use crate::state::{Caller, Gateway};
 
@@ -26,7 +26,7 @@ pub(super) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(query): Queried,
+    Query(query): QueryParameters,
     address: axum::http::Uri,
 ) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
@@ -53,7 +53,7 @@ pub(super) async fn add(
     }
     conversation::find(&gateway, &caller.owner, &id).await?;
     let items = conversation::known(&gateway, &caller, &request.items).await?;
-    let left = Left {
+    let left = ConversationUpdate {
         conversation: id.clone(),
         items: items.clone(),
         container: conversation::container(&request.items),

@@ -27,7 +27,7 @@ pub struct ExecuteServerAnswer {
     /// Duration in milliseconds, if the server reports it.
     pub took_ms: Option<u64>,
     /// Files that it left for its caller.
-    pub files: Vec<Produced>,
+    pub files: Vec<CodeFile>,
     /// Files that are left out, with the reason.
     pub skipped: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub enum ExecuteEnd {
 
 /// A file that code made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Produced {
+pub struct CodeFile {
     /// Its name, without a folder.
     pub name: String,
     /// Its bytes.
@@ -106,7 +106,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ExecuteServerAnswer, ExecuteServerErr
             continue;
         }
         match STANDARD.decode(encoded) {
-            Ok(bytes) => executed.files.push(Produced { name, bytes }),
+            Ok(bytes) => executed.files.push(CodeFile { name, bytes }),
             Err(_) => executed.skipped.push(format!("{name}: its bytes cannot be read")),
         }
     }

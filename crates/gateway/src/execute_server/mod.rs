@@ -13,9 +13,9 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
+pub use answer::{CodeFile, ExecuteEnd, ExecuteServerAnswer};
 pub use client::{Execute, ExecuteServer, ExecuteServerOptions, ServerHealth};
 pub use error::ExecuteServerError;
 pub use place::{StartExecuteServer, StartedExecuteServer};
-pub use runner::{ExecuteRunner, Keep};
+pub use runner::{ExecuteRunner, FileStorage};
 pub use show::{NOTHING_KEPT, ShownAnswer, show};

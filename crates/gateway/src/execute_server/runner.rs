@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_agent::turn::{Made, Place, Ran, Runner, ToolsetCall};
+use cellblock_agent::turn::{CallResult, CallSandbox, OutputFile, Runner, ToolsetCall};
 use cellblock_agent::wire::Ids;
 use futures_util::future::BoxFuture;
 
-use super::answer::Produced;
+use super::answer::CodeFile;
 use super::client::{Execute, ExecuteServer};
 use super::show::{NOTHING_KEPT, show};
 
 /// Stores files that code made, so that readers of an answer can download them.
-pub trait Keep: Send + Sync {
+pub trait FileStorage: Send + Sync {
     /// Keeps a file as one of a container; `None` where it could not be kept, which is in the log.
-    fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>>;
+    fn keep<'a>(&'a self, container: &'a str, file: CodeFile) -> BoxFuture<'a, Option<OutputFile>>;
 }
 
 /// Runs each call of a turn by itself.
@@ -23,7 +23,7 @@ pub trait Keep: Send + Sync {
 pub struct ExecuteRunner {
     server: ExecuteServer,
     timeout: Duration,
-    keep: Option<Arc<dyn Keep>>,
+    keep: Option<Arc<dyn FileStorage>>,
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -56,7 +56,7 @@ impl ExecuteRunner {
 
     /// Keeps the files that calls make; without this they are named and no more.
     #[must_use]
-    pub fn keeping(mut self, keep: Arc<dyn Keep>) -> Self {
+    pub fn keeping(mut self, keep: Arc<dyn FileStorage>) -> Self {
         self.keep = Some(keep);
         self
     }
@@ -67,12 +67,12 @@ impl Runner for ExecuteRunner {
         Some(NOTHING_KEPT)
     }
 
-    fn place(&self, _: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+    fn place(&self, _: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
         let call = Call {
             runner: self.clone(),
             container: Ids::random().mint("cntr"),
         };
-        Box::pin(async move { Arc::new(call) as Arc<dyn Place> })
+        Box::pin(async move { Arc::new(call) as Arc<dyn CallSandbox> })
     }
 }
 
@@ -82,13 +82,13 @@ struct Call {
     container: String,
 }
 
-impl Place for Call {
+impl CallSandbox for Call {
     fn container(&self) -> &str {
         &self.container
     }
 
     /// Dropping it closes the connection; the server notices that nobody listens, or that the code's time is over.
-    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             let execute = Execute {
                 code: call.code().to_owned(),
@@ -100,7 +100,7 @@ impl Place for Call {
                 Ok(executed) => executed,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
-                    return Ran::refused(error.told());
+                    return CallResult::refused(error.told());
                 }
             };
             let shown = show(&executed, self.runner.timeout.as_secs_f64());
@@ -110,7 +110,7 @@ impl Place for Call {
                     made.extend(keep.keep(&self.container, file).await);
                 }
             }
-            Ran {
+            CallResult {
                 derivation: None,
                 report: shown.report,
                 status: shown.status,

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::{CallFault, CallReport, FunctionOutput, InterpreterOutput, ItemStatus, Part};
 use cellblock_interpreter::render;
 
-use super::answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
+use super::answer::{CodeFile, ExecuteEnd, ExecuteServerAnswer};
 
 /// Tokens of text that a model reads of each stream.
 const TOKENS: usize = 4000;
@@ -119,7 +119,7 @@ impl Parts {
 }
 
 /// The kind of a picture, by its first bytes: names say what their owner likes.
-pub(super) fn picture(file: &Produced) -> Option<&'static str> {
+pub(super) fn picture(file: &CodeFile) -> Option<&'static str> {
     let bytes = &file.bytes;
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         Some("image/png")

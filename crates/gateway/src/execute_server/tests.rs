@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::provider::ProviderKey;
-use cellblock_agent::turn::{Made, Runner, ToolsetCall};
+use cellblock_agent::turn::{OutputFile, Runner, ToolsetCall};
 use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::{
-    Execute, ExecuteEnd, ExecuteRunner, ExecuteServer, ExecuteServerError, ExecuteServerOptions, Keep,
-    NOTHING_KEPT, Produced, show,
+    CodeFile, Execute, ExecuteEnd, ExecuteRunner, ExecuteServer, ExecuteServerError, ExecuteServerOptions,
+    FileStorage, NOTHING_KEPT, show,
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
@@ -42,7 +42,7 @@ impl Drop for Server {
 }
 
 #[derive(Clone)]
-struct Told {
+struct FakeServer {
     calls: Arc<AtomicUsize>,
     answer: Arc<dyn Fn(Value, HeaderMap) -> Response + Send + Sync>,
     health: Value,
@@ -53,7 +53,7 @@ async fn serve(
     answer: impl Fn(Value, HeaderMap) -> Response + Send + Sync + 'static,
 ) -> Server {
     let calls = Arc::new(AtomicUsize::new(0));
-    let told = Told {
+    let told = FakeServer {
         calls: Arc::clone(&calls),
         answer: Arc::new(answer),
         health,
@@ -62,7 +62,7 @@ async fn serve(
         .route(
             "/execute",
             post(
-                |State(told): State<Told>, headers: HeaderMap, body: String| async move {
+                |State(told): State<FakeServer>, headers: HeaderMap, body: String| async move {
                     told.calls.fetch_add(1, Ordering::SeqCst);
                     (told.answer)(serde_json::from_str(&body).unwrap(), headers)
                 },
@@ -70,7 +70,7 @@ async fn serve(
         )
         .route(
             "/health",
-            get(|State(told): State<Told>| async move { told.health.to_string() }),
+            get(|State(told): State<FakeServer>| async move { told.health.to_string() }),
         )
         .with_state(told);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -182,7 +182,7 @@ async fn files_come_with_their_bytes_and_under_names_that_lead_nowhere() {
     }))
     .await;
     let executed = client(&server).run(&print()).await.unwrap();
-    let file = |name: &str, bytes: &[u8]| Produced {
+    let file = |name: &str, bytes: &[u8]| CodeFile {
         name: name.to_owned(),
         bytes: bytes.to_vec(),
     };
@@ -227,9 +227,9 @@ async fn a_model_reads_that_nothing_is_kept() {
 /// Keeps files by their names.
 struct Shelf;
 
-impl Keep for Shelf {
-    fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>> {
-        let made = Made {
+impl FileStorage for Shelf {
+    fn keep<'a>(&'a self, container: &'a str, file: CodeFile) -> BoxFuture<'a, Option<OutputFile>> {
+        let made = OutputFile {
             container: container.to_owned(),
             id: format!("cfile_{}", file.bytes.len()),
             path: format!("/mnt/data/{}", file.name),
@@ -247,7 +247,7 @@ async fn files_are_stored_where_possible() {
     let runner = ExecuteRunner::new(client(&server), Duration::from_secs(5)).keeping(Arc::new(Shelf));
     let place = runner.place(0).await;
     let ran = place.run(ToolsetCall::cell("", &[])).await;
-    let made = Made {
+    let made = OutputFile {
         container: place.container().to_owned(),
         id: "cfile_3".to_owned(),
         path: "/mnt/data/a.csv".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::media::media_type;
 use crate::anthropic::{limit, time};
-use crate::records::{FileRow, Page, Paged};
+use crate::records::{FileRow, ListPage, Page};
 
 /// Files in one answer where nothing is said.
 const USUAL: usize = 20;
@@ -56,7 +56,7 @@ pub(super) fn page(query: &HashMap<String, String>) -> Result<Page, ApiError> {
 }
 
 /// Returns a page of files as clients receive it, in both forms that versions of the API have.
-pub(super) fn listed(paged: Option<Paged<FileRow>>) -> Result<Value, ApiError> {
+pub(super) fn listed(paged: Option<ListPage<FileRow>>) -> Result<Value, ApiError> {
     let Some(paged) = paged else {
         let message = "`after_id` is the id of nothing in this list";
         return Err(ApiError::invalid("after_id", "invalid_value", message));

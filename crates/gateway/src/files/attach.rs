@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::{ApiError, FunctionOutput, Item, Part};
-use cellblock_artifact::{About, ArtifactId, Kind};
+use cellblock_artifact::{ArtifactDescription, ArtifactId, Kind};
 
 use super::fetch::failed;
 use super::media::{media_type, picture};
@@ -12,7 +12,7 @@ use crate::state::Gateway;
 
 /// A file that containers are to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedFile {
     /// Path, as models use it.
     pub(crate) path: String,
     pub(crate) bytes: u64,
@@ -28,13 +28,13 @@ pub(crate) struct Attachments<'a> {
     interpreter: bool,
     /// Whether they lie beside code, where it runs, rather than in a container.
     beside: bool,
-    files: Vec<Attached>,
+    files: Vec<AttachedFile>,
     /// Bytes of text that the model may still be read.
     left: u64,
 }
 
 /// A file of a message.
-struct Sent {
+struct MessageFile {
     name: String,
     bytes: u64,
     sha256: String,
@@ -60,7 +60,7 @@ impl<'a> Attachments<'a> {
     }
 
     /// Adds files that are known already.
-    pub(crate) fn add(&mut self, files: Vec<Attached>) {
+    pub(crate) fn add(&mut self, files: Vec<AttachedFile>) {
         self.files.extend(files);
     }
 
@@ -75,16 +75,16 @@ impl<'a> Attachments<'a> {
     }
 
     /// Files that containers are to have.
-    pub(crate) fn files(&self) -> &[Attached] {
+    pub(crate) fn files(&self) -> &[AttachedFile] {
         &self.files
     }
 
-    pub(crate) fn into_files(self) -> Vec<Attached> {
+    pub(crate) fn into_files(self) -> Vec<AttachedFile> {
         self.files
     }
 
     /// Checks the files of a request's input. Returns all of them in their order, or the first error.
-    pub(crate) async fn check(mut self, items: &[Item]) -> Result<Vec<Attached>, ApiError> {
+    pub(crate) async fn check(mut self, items: &[Item]) -> Result<Vec<AttachedFile>, ApiError> {
         for (index, item) in items.iter().enumerate() {
             let (key, parts) = match item {
                 Item::Message(message) => ("content", &message.content[..]),
@@ -167,7 +167,7 @@ impl<'a> Attachments<'a> {
         }
     }
 
-    async fn file(&mut self, sent: Sent, param: &str) -> Result<Part, ApiError> {
+    async fn file(&mut self, sent: MessageFile, param: &str) -> Result<Part, ApiError> {
         if self.interpreter {
             let (name, bytes) = (sent.name.clone(), sent.bytes);
             let path = self.attach(sent, param)?;
@@ -201,7 +201,7 @@ impl<'a> Attachments<'a> {
     }
 
     /// A picture for the model; `None` where it is none.
-    async fn picture(&self, sent: &Sent, detail: String) -> Result<Option<Part>, ApiError> {
+    async fn picture(&self, sent: &MessageFile, detail: String) -> Result<Option<Part>, ApiError> {
         let most = self.gateway.options.files.max_image;
         let start = self
             .gateway
@@ -227,9 +227,9 @@ impl<'a> Attachments<'a> {
         }))
     }
 
-    async fn uploaded(&self, id: &str, param: &str) -> Result<Sent, ApiError> {
+    async fn uploaded(&self, id: &str, param: &str) -> Result<MessageFile, ApiError> {
         let row = super::find(self.gateway, self.owner, id, param).await?;
-        Ok(Sent {
+        Ok(MessageFile {
             name: row.filename,
             bytes: u64::try_from(row.bytes).unwrap_or(0),
             sha256: row.sha256,
@@ -237,7 +237,7 @@ impl<'a> Attachments<'a> {
     }
 
     /// A file that came in a message, in base64 or as a `data:` URL.
-    async fn sent(&self, filename: Option<String>, data: &str, param: &str) -> Result<Sent, ApiError> {
+    async fn sent(&self, filename: Option<String>, data: &str, param: &str) -> Result<MessageFile, ApiError> {
         let encoded = match data.strip_prefix("data:") {
             Some(url) => url.split_once(";base64,").map(|(_, encoded)| encoded),
             None => Some(data),
@@ -249,14 +249,14 @@ impl<'a> Attachments<'a> {
                 ApiError::invalid(param, "invalid_value", message)
             })?;
         let name = filename.unwrap_or_else(|| "file".to_owned());
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::File,
             media_type: media_type(&name).to_owned(),
             origin: None,
         };
         let length = bytes.len() as u64;
         let sha256 = self.gateway.store.put(bytes, &about).await;
-        Ok(Sent {
+        Ok(MessageFile {
             name,
             bytes: length,
             sha256: sha256.map_err(|error| failed(&error))?.to_string(),
@@ -264,7 +264,7 @@ impl<'a> Attachments<'a> {
     }
 
     /// Adds a file to those that containers are to have, and says where. Another one by the same name gets a number.
-    fn attach(&mut self, sent: Sent, param: &str) -> Result<String, ApiError> {
+    fn attach(&mut self, sent: MessageFile, param: &str) -> Result<String, ApiError> {
         let name = path::file_name(&sent.name, param)?;
         let (stem, extension) = match name.rsplit_once('.') {
             Some((stem, extension)) if !stem.is_empty() => (stem.to_owned(), format!(".{extension}")),
@@ -286,7 +286,7 @@ impl<'a> Attachments<'a> {
             number += 1;
             path = place(&format!("{stem}-{number}{extension}"));
         }
-        self.files.push(Attached {
+        self.files.push(AttachedFile {
             path: path.clone(),
             bytes: sent.bytes,
             sha256: sent.sha256,
@@ -295,6 +295,6 @@ impl<'a> Attachments<'a> {
     }
 }
 
-fn artifact(sent: &Sent) -> Result<ArtifactId, ApiError> {
+fn artifact(sent: &MessageFile) -> Result<ArtifactId, ApiError> {
     sent.sha256.parse().map_err(|error| failed(&error))
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::anthropic::IsAnthropic;
 use crate::clock::now_ms;
 use crate::json::{Json, deleted};
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::problem::Problem;
 use crate::records::{ContainerFileRow, FileRow};
 use crate::state::{Caller, Gateway};
@@ -174,7 +174,7 @@ async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     IsAnthropic(is_anthropic): IsAnthropic,
-    query: Queried,
+    query: QueryParameters,
 ) -> Result<Json<Value>, Problem> {
     if is_anthropic {
         let page = anthropic::page(&query)?;

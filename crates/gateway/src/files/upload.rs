@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::multipart::{Field, Multipart};
 use axum::extract::{FromRequest as _, Request};
 use cellblock_agent::wire::ApiError;
-use cellblock_artifact::{About, Kind};
+use cellblock_artifact::{ArtifactDescription, Kind};
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload};
 
@@ -21,7 +21,7 @@ const FIELDS: usize = 32;
 
 /// A file that was received.
 #[derive(Debug)]
-pub(crate) struct Uploaded {
+pub(crate) struct UploadedFile {
     /// Its name, as the client gave it.
     pub(crate) name: String,
     pub(crate) bytes: u64,
@@ -35,7 +35,7 @@ pub(crate) async fn receive(
     gateway: &Gateway,
     caller: &Caller,
     request: Request,
-) -> Result<Uploaded, Problem> {
+) -> Result<UploadedFile, Problem> {
     let owner = &*caller.owner;
     let size = DeclaredSize::of(request.headers());
     let kept = gateway.records.stored_bytes(owner).await?;
@@ -75,14 +75,14 @@ pub(crate) async fn receive(
     let bytes = received.bytes;
     // Others of the same owner may have been stored meanwhile.
     gateway.quotas.store_more(owner, bytes).await?;
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::File,
         media_type: media_type(&name).to_owned(),
         origin: None,
     };
     let sha256 = gateway.store.put_file(received.content, &about).await;
     let sha256 = sha256.map_err(|error| failed(&error))?.to_string();
-    Ok(Uploaded {
+    Ok(UploadedFile {
         name,
         bytes,
         sha256,

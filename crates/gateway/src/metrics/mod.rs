@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use crate::records::Quota;
 use cellblock_agent::wire::TokenUsage;
 
-pub(crate) use provider::Observed;
+pub(crate) use provider::ObservedProvider;
 
 use recorder::PrometheusRecorder;
 

@@ -7,12 +7,12 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 
 /// Calls another provider, and counts its responses.
-pub(crate) struct Observed {
+pub(crate) struct ObservedProvider {
     name: Arc<str>,
     provider: Arc<dyn Provider>,
 }
 
-impl Observed {
+impl ObservedProvider {
     /// Counts under a name; those of providers are configured, so there are few.
     pub(crate) fn new(name: &str, provider: Arc<dyn Provider>) -> Self {
         let name = name.into();
@@ -20,7 +20,7 @@ impl Observed {
     }
 }
 
-impl Provider for Observed {
+impl Provider for ObservedProvider {
     fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
         self.provider.models()
     }

@@ -33,10 +33,10 @@ pub struct Model {
 
 /// Models that a provider listed, and the time of the list. Those who ask meanwhile wait for the one answer.
 #[derive(Debug, Default)]
-pub(super) struct Listing(Mutex<Option<Known>>);
+pub(super) struct ModelCache(Mutex<Option<ModelList>>);
 
 #[derive(Debug)]
-struct Known {
+struct ModelList {
     at: Instant,
     /// Nothing where the provider gave no list.
     models: Option<Arc<Vec<OwnModel>>>,
@@ -68,7 +68,7 @@ impl Route {
                 None
             }
         };
-        *known = Some(Known {
+        *known = Some(ModelList {
             at: Instant::now(),
             models: models.clone(),
         });

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 pub use list::Model;
 
-use crate::metrics::Observed;
+use crate::metrics::ObservedProvider;
 use crate::now;
 use crate::options::ModelListOptions;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::wire::{ApiError, ErrorKind};
-use list::Listing;
-use named::Named;
+use list::ModelCache;
+use named::RenamedProvider;
 
 /// The models. A provider that has one by name counts before those that have it by a pattern, the longest pattern before shorter ones, and
 /// among equals the first.
@@ -49,7 +49,7 @@ struct Route {
     patterns: Vec<String>,
     rename: BTreeMap<String, String>,
     provider: Arc<dyn Provider>,
-    listing: Arc<Listing>,
+    listing: Arc<ModelCache>,
 }
 
 impl Route {
@@ -112,7 +112,10 @@ impl Models {
             name: offer.name.clone(),
             patterns: offer.patterns.clone(),
             rename: offer.rename.clone(),
-            provider: Arc::new(Observed::new(&offer.name.clone(), Named::over(offer))),
+            provider: Arc::new(ObservedProvider::new(
+                &offer.name.clone(),
+                RenamedProvider::over(offer),
+            )),
             listing: Arc::default(),
         });
         self

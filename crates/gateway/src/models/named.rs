@@ -13,13 +13,13 @@ use super::Offer;
 const UNSEEN: &str = "(a picture, which the user sees)";
 
 /// A provider whose models have other names here, or that are not shown the pictures of tools.
-pub(super) struct Named {
+pub(super) struct RenamedProvider {
     provider: Arc<dyn Provider>,
     rename: BTreeMap<String, String>,
     vision: bool,
 }
 
-impl Named {
+impl RenamedProvider {
     /// The offer's provider, as it is where there is nothing to change.
     pub(super) fn over(offer: Offer) -> Arc<dyn Provider> {
         if offer.rename.is_empty() && offer.vision {
@@ -33,7 +33,7 @@ impl Named {
     }
 }
 
-impl Named {
+impl RenamedProvider {
     /// A request as the provider knows it.
     fn own(&self, mut request: ModelRequest) -> ModelRequest {
         if let Some(own) = self.rename.get(&request.model) {
@@ -46,7 +46,7 @@ impl Named {
     }
 }
 
-impl Provider for Named {
+impl Provider for RenamedProvider {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         self.provider.stream(self.own(request))
     }

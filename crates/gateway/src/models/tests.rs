@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use cellblock_agent::wire::{FunctionCallOutput, FunctionOutput, Item, ItemStatus, Message, Part, Role};
 use futures_util::future::BoxFuture;
@@ -176,7 +176,10 @@ fn picture() -> Part {
 
 #[tokio::test]
 async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot_see() {
-    let scripted = Arc::new(Scripted::new([ScriptedAnswer::new(), ScriptedAnswer::new()]));
+    let scripted = Arc::new(ScriptedProvider::new([
+        ScriptedAnswer::new(),
+        ScriptedAnswer::new(),
+    ]));
     let mut offered = offer("local", &["qwen3"], Arc::clone(&scripted) as Arc<dyn Provider>);
     offered.rename = [("fast".to_owned(), "qwen3".to_owned())].into();
     offered.vision = false;

@@ -15,7 +15,7 @@ use crate::state::sessions::HostedSession;
 
 /// Origin and destination of a forwarded request.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct PreviewRoute {
     /// Path of the program's root at the gateway, without a `/` at its end.
     pub(super) prefix: String,
     pub(super) port: u16,
@@ -33,7 +33,7 @@ pub(super) enum Entry {
     Host,
 }
 
-impl Way {
+impl PreviewRoute {
     /// Returns the program as the client sees it.
     fn program(&self, asked: &HeaderMap) -> ProgramPort {
         // At its own host, pages and clients of the program send it credentials of its own.
@@ -57,7 +57,7 @@ impl Way {
 pub(super) async fn forward(
     gateway: &Gateway,
     held: &HostedSession,
-    way: &Way,
+    way: &PreviewRoute,
     mut request: Request,
 ) -> Result<Response, Problem> {
     if request.uri().path() == way.prefix {
@@ -93,7 +93,7 @@ fn shows_key(headers: &HeaderMap) -> bool {
         .is_some_and(|(_, secret)| Secret::parse(secret.trim()).is_some())
 }
 
-fn moved(way: &Way) -> Response {
+fn moved(way: &PreviewRoute) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     if let Ok(location) = HeaderValue::from_str(&format!("{}/", way.prefix)) {

@@ -23,7 +23,7 @@ pub(crate) use link::PreviewLink;
 use crate::problem::Problem;
 use crate::replicas;
 use crate::state::{Caller, Gateway};
-use forward::{Entry, Way, forward};
+use forward::{Entry, PreviewRoute, forward};
 
 /// Path below which links are served.
 pub(crate) const LINKS: &str = "/v1/previews/";
@@ -50,12 +50,12 @@ pub(crate) fn link_routes(gateway: &Gateway) -> Router<Gateway> {
 async fn by_key(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(place): Path<Place>,
+    Path(place): Path<PortPath>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Place { id, port } = place;
+    let PortPath { id, port } = place;
     let prefix = format!("/v1/sessions/{id}/proxy/{port}");
-    let way = Way {
+    let way = PreviewRoute {
         prefix,
         port,
         entry: Entry::Key,
@@ -67,7 +67,7 @@ async fn by_key(
 /// Before routes of links: opens the link, and lets the gateway answer that has the session.
 async fn open_link(
     State(gateway): State<Gateway>,
-    Path(linked): Path<Linked>,
+    Path(linked): Path<LinkPath>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -82,7 +82,7 @@ async fn open_link(
 
 async fn by_link(
     State(gateway): State<Gateway>,
-    Path(linked): Path<Linked>,
+    Path(linked): Path<LinkPath>,
     Extension(link): Extension<PreviewLink>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -93,7 +93,7 @@ async fn by_link(
         own_host,
         ..
     } = link;
-    let way = Way {
+    let way = PreviewRoute {
         prefix: format!("{LINKS}{}", linked.link),
         port,
         entry: if own_host { Entry::Host } else { Entry::Link },
@@ -104,13 +104,13 @@ async fn by_link(
 
 /// The session and port in a path.
 #[derive(Debug, serde::Deserialize)]
-struct Place {
+struct PortPath {
     id: String,
     port: u16,
 }
 
 /// The link in a path.
 #[derive(Debug, serde::Deserialize)]
-struct Linked {
+struct LinkPath {
     link: String,
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use crate::artifacts;
 use crate::conversions::{body_of, convert};
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -62,9 +62,9 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<Listed<PublishedDataset>>, Problem> {
+) -> Result<Json<ListAnswer<PublishedDataset>>, Problem> {
     let datasets = project(&gateway, &caller, &name)?.datasets().await;
-    Ok(Json(Listed::new(datasets.map_err(|error| failed(&error))?)))
+    Ok(Json(ListAnswer::new(datasets.map_err(|error| failed(&error))?)))
 }
 
 /// Returns what is known of a dataset. With `session`, that session may load it from now on.
@@ -117,10 +117,10 @@ pub(crate) async fn versions(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((name, slug)): Path<(String, String)>,
-) -> Result<Json<Listed<DatasetVersion>>, Problem> {
+) -> Result<Json<ListAnswer<DatasetVersion>>, Problem> {
     find(&gateway, &caller, &name, &slug).await?;
     let versions = project(&gateway, &caller, &name)?.versions(&slug).await;
-    Ok(Json(Listed::new(versions.map_err(|error| failed(&error))?)))
+    Ok(Json(ListAnswer::new(versions.map_err(|error| failed(&error))?)))
 }
 
 /// Returns all rows of a dataset's current version. A conversion to CSV or Arrow counts as a cell.

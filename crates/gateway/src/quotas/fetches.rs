@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::{ExceededQuota, Quota, Quotas, until_tomorrow};
 use crate::records::RecordsError;
-use crate::records::usage::Used;
+use crate::records::usage::DailyUsage;
 
 /// Fetches that the code of one owner may make. All sessions of the owner share the quotas.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl FetchAllowance for OwnerFetches {
     }
 
     fn fetched(&self, bytes: u64) {
-        self.quotas.ledger().account(&self.owner).add(Used {
+        self.quotas.ledger().account(&self.owner).add(DailyUsage {
             fetched_bytes: bytes,
             ..Used::default()
         });
@@ -81,7 +81,7 @@ impl Quotas {
         if account.used.layers >= most {
             return Err(self.refuse(owner, Quota::LayersPerDay, most, until_tomorrow()));
         }
-        account.add(Used {
+        account.add(DailyUsage {
             layers: 1,
             ..Used::default()
         });
@@ -100,7 +100,7 @@ impl Quotas {
         if let Err(refused) = self.pace(owner, Quota::FetchesPerMinute).await? {
             return Ok(Err(refused));
         }
-        self.ledger().account(owner).add(Used {
+        self.ledger().account(owner).add(DailyUsage {
             fetches: 1,
             ..Used::default()
         });

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Allowance, ExceededQuota, Quota, until_tomorrow};
 use crate::records::places::PlaceKind;
-use crate::records::usage::{self, Used};
+use crate::records::usage::{self, DailyUsage};
 use crate::records::{Database, DatabaseError};
 
 /// State of all owners.
@@ -23,9 +23,9 @@ pub(super) struct Account {
     allowance: Allowance,
     day: u64,
     /// Usage of that day.
-    pub(super) used: Used,
+    pub(super) used: DailyUsage,
     /// The part of it that is not written.
-    unwritten: Used,
+    unwritten: DailyUsage,
     /// Bytes of uploads that are being received, which are not used yet.
     pub(super) uploading: u64,
     cells: u32,
@@ -38,8 +38,8 @@ pub(super) struct Account {
 
 /// Usage that is not in the records yet.
 #[derive(Clone, Debug)]
-pub(super) struct Unwritten {
-    used: Vec<(String, u64, Used)>,
+pub(super) struct UnwrittenUsage {
+    used: Vec<(String, u64, DailyUsage)>,
     seen: BTreeMap<String, u64>,
 }
 
@@ -67,7 +67,7 @@ impl Ledger {
     }
 
     /// Takes over what the records say. What was used meanwhile is added to it.
-    pub(super) fn learn(&mut self, owner: &str, day: u64, allowance: Allowance, used: Used) {
+    pub(super) fn learn(&mut self, owner: &str, day: u64, allowance: Allowance, used: DailyUsage) {
         let account = self.account(owner);
         if account.day == day {
             return;
@@ -77,22 +77,22 @@ impl Ledger {
         account.used = sum(used, account.unwritten);
     }
 
-    pub(super) fn take_unwritten(&mut self) -> Unwritten {
+    pub(super) fn take_unwritten(&mut self) -> UnwrittenUsage {
         let changed = self.accounts.iter_mut();
-        let changed = changed.filter(|(_, account)| account.unwritten != Used::default());
+        let changed = changed.filter(|(_, account)| account.unwritten != DailyUsage::default());
         let used = changed
             .map(|(owner, account)| (owner.clone(), account.day, std::mem::take(&mut account.unwritten)));
         let mut used: Vec<_> = used.collect();
         // Gateways that write the same rows at the same time do it in the same order.
         used.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        Unwritten {
+        UnwrittenUsage {
             used,
             seen: std::mem::take(&mut self.seen),
         }
     }
 
     /// Takes over what owners have used in all gateways.
-    pub(super) fn settle(&mut self, totals: Vec<(String, u64, Used)>) {
+    pub(super) fn settle(&mut self, totals: Vec<(String, u64, DailyUsage)>) {
         for (owner, day, total) in totals {
             let account = self.account(&owner);
             if account.day == day {
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn put_back(&mut self, unwritten: Unwritten) {
+    pub(super) fn put_back(&mut self, unwritten: UnwrittenUsage) {
         for (owner, day, used) in unwritten.used {
             let account = self.account(&owner);
             if account.day == day {
@@ -164,19 +164,22 @@ impl Account {
         }
     }
 
-    pub(super) fn add(&mut self, more: Used) {
+    pub(super) fn add(&mut self, more: DailyUsage) {
         self.used = sum(self.used, more);
         self.unwritten = sum(self.unwritten, more);
     }
 }
 
-impl Unwritten {
+impl UnwrittenUsage {
     pub(super) fn is_empty(&self) -> bool {
         self.used.is_empty() && self.seen.is_empty()
     }
 
     /// Writes all of it or nothing, and returns what these owners have used in all gateways.
-    pub(super) fn write(&self, database: &mut Database) -> Result<Vec<(String, u64, Used)>, DatabaseError> {
+    pub(super) fn write(
+        &self,
+        database: &mut Database,
+    ) -> Result<Vec<(String, u64, DailyUsage)>, DatabaseError> {
         let transaction = database.transaction()?;
         let mut totals = Vec::new();
         for (owner, day, used) in &self.used {
@@ -214,8 +217,8 @@ impl Rate {
     }
 }
 
-const fn sum(one: Used, other: Used) -> Used {
-    Used {
+const fn sum(one: DailyUsage, other: DailyUsage) -> DailyUsage {
+    DailyUsage {
         cells: one.cells.saturating_add(other.cells),
         cell_millis: one.cell_millis.saturating_add(other.cell_millis),
         upload_bytes: one.upload_bytes.saturating_add(other.upload_bytes),

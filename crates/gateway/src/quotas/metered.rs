@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_agent::turn::{Place, Ran, Runner, ToolsetCall};
+use cellblock_agent::turn::{CallResult, CallSandbox, Runner, ToolsetCall};
 use cellblock_agent::wire::Item;
 use futures_util::future::BoxFuture;
 
@@ -11,7 +11,7 @@ use super::Quotas;
 
 /// Runs code with another runner if its owner's quotas permit it. Otherwise the model receives the
 /// reason.
-pub(crate) struct Metered {
+pub(crate) struct QuotaRunner {
     runner: Arc<dyn Runner>,
     quotas: Quotas,
     owner: String,
@@ -19,13 +19,13 @@ pub(crate) struct Metered {
 }
 
 struct MeteredPlace {
-    place: Arc<dyn Place>,
+    place: Arc<dyn CallSandbox>,
     quotas: Quotas,
     owner: String,
     wait: Duration,
 }
 
-impl Metered {
+impl QuotaRunner {
     /// Counts what this runner runs. Code whose owner runs as much as it may waits for its turn, at most so long.
     pub(crate) fn new(runner: Arc<dyn Runner>, quotas: Quotas, owner: String, wait: Duration) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Metered {
     }
 }
 
-impl Runner for Metered {
+impl Runner for QuotaRunner {
     fn files(&self) -> Vec<String> {
         self.runner.files()
     }
@@ -58,7 +58,7 @@ impl Runner for Metered {
         self.runner.read(items)
     }
 
-    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
         Box::pin(async move {
             let (quotas, owner) = (self.quotas.clone(), self.owner.clone());
             let place = self.runner.place(before).await;
@@ -68,22 +68,22 @@ impl Runner for Metered {
                 quotas,
                 owner,
                 wait,
-            }) as Arc<dyn Place>
+            }) as Arc<dyn CallSandbox>
         })
     }
 }
 
-impl Place for MeteredPlace {
+impl CallSandbox for MeteredPlace {
     fn container(&self) -> &str {
         self.place.container()
     }
 
-    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             // Dropped when the code has run, or when nobody waits for it any more.
             let mut permit = match self.quotas.cell_in_turn(&self.owner, self.wait).await {
                 Ok(permit) => permit,
-                Err(error) => return Ran::refused(format!("The code was not run: {error}.")),
+                Err(error) => return CallResult::refused(format!("The code was not run: {error}.")),
             };
             if let Err(refused) = self.place.ready().await {
                 return refused;

@@ -27,15 +27,15 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::decisions::{Decided, Decisions};
+use crate::decisions::{DecisionSubject, Decisions};
 use crate::records::rates;
-use crate::records::usage::Used;
+use crate::records::usage::DailyUsage;
 use crate::records::{Records, RecordsError};
 use crate::retry;
 
 pub use crate::records::{Allowance, Quota, UnknownQuota};
 pub(crate) use fetches::OwnerFetches;
-pub(crate) use metered::Metered;
+pub(crate) use metered::QuotaRunner;
 pub use permit::{CellPermit, SandboxPermit};
 pub(crate) use results::ResultRoom;
 pub(crate) use standing::QuotaStanding;
@@ -159,7 +159,7 @@ impl Quotas {
             permit.withdraw();
             return Ok(Err(refused));
         }
-        self.ledger().account(owner).add(Used {
+        self.ledger().account(owner).add(DailyUsage {
             cells: 1,
             ..Used::default()
         });
@@ -214,7 +214,7 @@ impl Quotas {
     }
 
     /// Returns the usage of an owner today.
-    pub async fn used(&self, owner: &str) -> Result<Used, RecordsError> {
+    pub async fn used(&self, owner: &str) -> Result<DailyUsage, RecordsError> {
         self.load(owner).await?;
         Ok(self.ledger().account(owner).used)
     }
@@ -288,7 +288,7 @@ impl Quotas {
     fn refuse(&self, owner: &str, quota: Quota, most: u64, seconds: u64) -> ApiError {
         crate::metrics::quota_refused(quota);
         tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(), limit = most);
-        let refused = Decided::Quota { quota, limit: most };
+        let refused = DecisionSubject::Quota { quota, limit: most };
         self.inner.decisions.note(owner, self.session.as_deref(), refused);
         retry::after(seconds);
         ApiError {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Quotas;
 use crate::records::places::PlaceKind;
-use crate::records::usage::Used;
+use crate::records::usage::DailyUsage;
 
 /// Leave to run one cell or command. When it is dropped its place is free, and the time that it took is counted.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Drop for CellPermit {
         let cell_millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.quotas.give_back(&self.owner, |account| {
             account.free(PlaceKind::Cells);
-            account.add(Used {
+            account.add(DailyUsage {
                 cell_millis,
                 ..Used::default()
             });

@@ -58,7 +58,7 @@ over_each_database! {
         quotas.flush().await.unwrap();
 
         let quotas = Quotas::new(per_key, records, "one");
-        let used = Used {
+        let used = DailyUsage {
             cells: 2,
             cell_millis: 18_000,
             upload_bytes: 100,
@@ -67,7 +67,7 @@ over_each_database! {
         assert_eq!(quotas.used("key_1").await.unwrap(), used);
         used_up(quotas.cell("key_1").await);
         used_up(quotas.uploaded("key_1", 1).await);
-        assert_eq!(quotas.used("key_2").await.unwrap(), Used::default());
+        assert_eq!(quotas.used("key_2").await.unwrap(), DailyUsage::default());
     }
 
     async fn gateways_that_share_records_count_the_use_of_a_day_together(records: Records) {

@@ -1,11 +1,11 @@
 //! Uploads, which count against the bytes that their owner may send on a day, and some against those that it may have stored.
 
 use cellblock_agent::wire::ApiError;
-use cellblock_interpreter::hosting::Denied;
+use cellblock_interpreter::hosting::MeterDenial;
 use cellblock_interpreter::hosting::uploads::UploadAllowance;
 
 use super::{LATER, Quota, Quotas, until_tomorrow};
-use crate::records::usage::Used;
+use crate::records::usage::DailyUsage;
 
 /// Leave to receive an upload. What was received and is not kept does not count once this is dropped.
 #[derive(Debug)]
@@ -87,8 +87,8 @@ impl UploadPermit {
 }
 
 impl UploadAllowance for UploadPermit {
-    fn take(&mut self, bytes: u64) -> Result<(), Denied> {
-        self.check(bytes).map_err(|error| Denied(error.message))?;
+    fn take(&mut self, bytes: u64) -> Result<(), MeterDenial> {
+        self.check(bytes).map_err(|error| MeterDenial(error.message))?;
         self.add(bytes);
         Ok(())
     }
@@ -98,7 +98,7 @@ impl UploadAllowance for UploadPermit {
         let mut ledger = self.quotas.ledger();
         let account = ledger.account(&self.owner);
         account.uploading -= upload_bytes;
-        account.add(Used {
+        account.add(DailyUsage {
             upload_bytes,
             ..Used::default()
         });

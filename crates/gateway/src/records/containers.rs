@@ -1,7 +1,7 @@
 //! Records of containers and of their files.
 
 use super::database::{Database, DatabaseResult, DatabaseRow, params};
-use super::page::{self, Page, Paged};
+use super::page::{self, ListPage, Page};
 use super::{Records, RecordsError};
 
 /// A container. Whether it still runs is not remembered: one that no process has at hand is expired.
@@ -109,7 +109,7 @@ impl Records {
         owner: &str,
         name: Option<String>,
         page: Page,
-    ) -> Result<Option<Paged<ContainerRow>>, RecordsError> {
+    ) -> Result<Option<ListPage<ContainerRow>>, RecordsError> {
         let owner = owner.to_owned();
         self.with(move |database| {
             let condition = ("?4 IS NULL OR name = ?4", &params![name][..]);
@@ -253,7 +253,7 @@ impl Records {
         owner: &str,
         in_container: &str,
         page: Page,
-    ) -> Result<Option<Paged<ContainerFileRow>>, RecordsError> {
+    ) -> Result<Option<ListPage<ContainerFileRow>>, RecordsError> {
         let (owner, in_container) = (owner.to_owned(), in_container.to_owned());
         self.with(move |database| {
             let condition = ("container = ?4 AND current = 1", &params![in_container][..]);

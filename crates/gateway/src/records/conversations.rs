@@ -1,7 +1,7 @@
 //! Conversations and their items.
 
 use super::database::{Database, DatabaseResult, DatabaseRow, params};
-use super::page::{self, Page, Paged};
+use super::page::{self, ListPage, Page};
 use super::{Records, RecordsError};
 
 /// A conversation.
@@ -38,7 +38,7 @@ impl ItemRow {
 
 /// Items that a response leaves in a conversation.
 #[derive(Clone, Debug)]
-pub(crate) struct Left {
+pub(crate) struct ConversationUpdate {
     /// Id of the conversation.
     pub(crate) conversation: String,
     pub(crate) items: Vec<ItemRow>,
@@ -50,7 +50,7 @@ pub(crate) struct Left {
     pub(crate) now: u64,
 }
 
-impl Left {
+impl ConversationUpdate {
     /// Number of bytes that it takes in the records.
     pub(crate) fn bytes(&self) -> usize {
         let items: usize = self.items.iter().map(ItemRow::bytes).sum();
@@ -154,7 +154,7 @@ impl Records {
     pub(crate) async fn extend_conversation(
         &self,
         owner: &str,
-        left: Left,
+        left: ConversationUpdate,
     ) -> Result<AddedItems, RecordsError> {
         let owner = owner.to_owned();
         self.with(move |database| {
@@ -187,7 +187,7 @@ impl Records {
         owner: &str,
         id: &str,
         page: Page,
-    ) -> Result<Option<Paged<ItemRow>>, RecordsError> {
+    ) -> Result<Option<ListPage<ItemRow>>, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
         self.with(move |database| {
             let condition = ("conversation = ?4", &params![id][..]);
@@ -239,7 +239,11 @@ impl Records {
 }
 
 /// Adds what a response leaves to a conversation within a transaction: all of it, or nothing.
-pub(super) fn extend(database: &Database, owner: &str, left: &Left) -> DatabaseResult<AddedItems> {
+pub(super) fn extend(
+    database: &Database,
+    owner: &str,
+    left: &ConversationUpdate,
+) -> DatabaseResult<AddedItems> {
     let id = &left.conversation;
     // The conversation is locked by this, so that nobody adds to it meanwhile.
     let sql = "UPDATE conversations SET used_at = ?3 WHERE id = ?1 AND owner = ?2";

@@ -1,7 +1,7 @@
 //! Records of uploaded files.
 
 use super::database::{DatabaseResult, DatabaseRow, params};
-use super::page::{self, Page, Paged};
+use super::page::{self, ListPage, Page};
 use super::{Records, RecordsError};
 
 /// An uploaded file. Its bytes are in the artifact store.
@@ -93,7 +93,7 @@ impl Records {
         purpose: Option<String>,
         page: Page,
         now_ms: i64,
-    ) -> Result<Option<Paged<FileRow>>, RecordsError> {
+    ) -> Result<Option<ListPage<FileRow>>, RecordsError> {
         let owner = owner.to_owned();
         self.with(move |database| {
             // What has expired is removed within a minute, and is not told until then.

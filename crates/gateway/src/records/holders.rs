@@ -175,7 +175,7 @@ mod tests {
     use crate::options::LEASE;
     use crate::records::Records;
     use crate::records::conformance::PostgresDatabase;
-    use crate::records::responses::Begun;
+    use crate::records::responses::ResponseStart;
 
     fn gateway(id: &str) -> HoldingGateway {
         HoldingGateway {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     async fn begin(records: &Records, id: &'static str, holder: &'static str) {
-        let begun = Begun {
+        let begun = ResponseStart {
             id: id.to_owned(),
             owner: "ann".to_owned(),
             holder: holder.to_owned(),

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use containers::{ContainerFileRow, ContainerRow};
-pub(crate) use conversations::{AddedItems, ConversationRow, ItemRow, Left};
+pub(crate) use conversations::{AddedItems, ConversationRow, ConversationUpdate, ItemRow};
 pub use database::postgres::{FromPostgres, PostgresUrl};
 pub use database::url::{InvalidPostgresUrl, RootsError};
 pub use database::{
@@ -41,7 +41,7 @@ pub use database::{
 };
 pub use error::RecordsError;
 pub(crate) use files::FileRow;
-pub(crate) use page::{Page, Paged};
+pub(crate) use page::{ListPage, Page};
 pub(crate) use runs::{RunRow, RunsOf};
 pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow, VolumeWriter};
 
@@ -63,10 +63,10 @@ pub enum RecordsPlace {
 
 /// The records of a gateway. Clones share its connections.
 #[derive(Clone, Debug)]
-pub struct Records(Opened);
+pub struct Records(RecordsBackend);
 
 #[derive(Clone, Debug)]
-enum Opened {
+enum RecordsBackend {
     Sqlite {
         connection: Arc<Mutex<Database>>,
         path: Arc<Path>,
@@ -144,7 +144,7 @@ impl Records {
             place: url.to_string(),
             source,
         })?;
-        Ok(Self(Opened::Postgres(pool)))
+        Ok(Self(RecordsBackend::Postgres(pool)))
     }
 
     /// Records that end with the process.
@@ -162,7 +162,7 @@ impl Records {
     }
 
     fn over(database: Database, path: &Path) -> Self {
-        Self(Opened::Sqlite {
+        Self(RecordsBackend::Sqlite {
             connection: Arc::new(Mutex::new(database)),
             path: path.into(),
         })
@@ -170,21 +170,21 @@ impl Records {
 
     /// Returns whether other gateways may use them, too.
     pub(crate) const fn is_shared(&self) -> bool {
-        matches!(self.0, Opened::Postgres(_))
+        matches!(self.0, RecordsBackend::Postgres(_))
     }
 
     /// Returns the folder of their file, if they are in one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.0 {
-            Opened::Sqlite { path, .. } => path.parent(),
-            Opened::Postgres(_) => None,
+            RecordsBackend::Sqlite { path, .. } => path.parent(),
+            RecordsBackend::Postgres(_) => None,
         }
     }
 
     /// Looks for damage in the whole file, for a few seconds. What is not read by then is found when it is used.
     pub async fn check(&self) -> Result<(), RecordsError> {
         match (self.with(Database::damage).await?, &self.0) {
-            (Some(found), Opened::Sqlite { path, .. }) => Err(RecordsError::Damaged {
+            (Some(found), RecordsBackend::Sqlite { path, .. }) => Err(RecordsError::Damaged {
                 path: path.to_path_buf(),
                 found,
             }),
@@ -199,7 +199,7 @@ impl Records {
         F: FnOnce(&mut Database) -> database::DatabaseResult<T> + Send + 'static,
     {
         let (done, place) = match &self.0 {
-            Opened::Sqlite { connection, path } => {
+            RecordsBackend::Sqlite { connection, path } => {
                 let connection = Arc::clone(connection);
                 let done = tokio::task::spawn_blocking(move || {
                     // A statement that panicked has left no transaction open: they roll back when they are dropped.
@@ -207,7 +207,7 @@ impl Records {
                 });
                 (done.await, path.display().to_string())
             }
-            Opened::Postgres(pool) => {
+            RecordsBackend::Postgres(pool) => {
                 let mut database = pool.connection().await?;
                 let done = tokio::task::spawn_blocking(move || work(&mut database));
                 (done.await, pool.place().to_owned())

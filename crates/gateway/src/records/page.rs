@@ -26,7 +26,7 @@ impl Page {
 
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Paged<T> {
+pub(crate) struct ListPage<T> {
     pub(crate) rows: Vec<T>,
     /// Whether there are more.
     pub(crate) more: bool,
@@ -41,7 +41,7 @@ pub(super) fn read<T>(
     owner: &str,
     page: &Page,
     row: fn(&DatabaseRow<'_>) -> DatabaseResult<T>,
-) -> DatabaseResult<Option<Paged<T>>> {
+) -> DatabaseResult<Option<ListPage<T>>> {
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX).saturating_add(1);
     let after: Option<i64> = match &page.after {
         None => None,
@@ -68,5 +68,5 @@ pub(super) fn read<T>(
     let mut rows = database.query(&sql, &values, row)?;
     let more = rows.len() > page.limit;
     rows.truncate(page.limit);
-    Ok(Some(Paged { rows, more }))
+    Ok(Some(ListPage { rows, more }))
 }

@@ -5,7 +5,7 @@ mod listing;
 use cellblock_agent::turn::KeptResult;
 use serde_json::{Value, json};
 
-use super::conversations::{self, AddedItems, Left};
+use super::conversations::{self, AddedItems, ConversationUpdate};
 use super::database::{Database, DatabaseResult, DatabaseTransaction, params};
 use super::results;
 
@@ -13,7 +13,7 @@ pub(crate) use listing::{ListedResponse, list, turn};
 
 /// A response that begins.
 #[derive(Clone, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct ResponseStart {
     pub(crate) id: String,
     pub(crate) owner: String,
     /// The gateway that writes it.
@@ -29,7 +29,7 @@ pub(crate) struct Begun {
 
 /// A response that came to its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ResponseEnd {
     pub(crate) id: String,
     pub(crate) owner: String,
     pub(crate) status: String,
@@ -48,23 +48,23 @@ pub(crate) struct Ended {
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
     /// Items that it leaves in its conversation, if it has one.
-    pub(crate) left: Option<Left>,
+    pub(crate) left: Option<ConversationUpdate>,
 }
 
-impl Ended {
+impl ResponseEnd {
     /// Number of bytes that it takes in the records, without its results.
     pub(crate) fn bytes(&self) -> usize {
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let items: usize = self.items.iter().map(|(id, items)| id.len() + items.len()).sum();
         let turn = self.turn.len() + optional(&self.evidence) + items;
-        let left = self.left.as_ref().map_or(0, Left::bytes);
+        let left = self.left.as_ref().map_or(0, ConversationUpdate::bytes);
         self.body.len() + optional(&self.events) + turn + left
     }
 }
 
 /// A response as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct ResponseRecord {
     pub(crate) status: String,
     pub(crate) body: String,
     pub(crate) input: String,
@@ -87,7 +87,7 @@ pub(crate) struct StoredConversation {
 const TURNS: &str = "turns";
 
 /// Keeps a response that begins.
-pub(crate) fn begin(database: &Database, begun: &Begun) -> DatabaseResult<()> {
+pub(crate) fn begin(database: &Database, begun: &ResponseStart) -> DatabaseResult<()> {
     let created_at = i64::try_from(begun.created_at).unwrap_or(i64::MAX);
     database.execute(
         "INSERT INTO responses (id, owner, holder, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -115,7 +115,7 @@ pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) ->
 
 /// Keeps what came of a response and what it leaves in its conversation, at once: who sees its end can go on from it. One that was deleted
 /// meanwhile stays so. `None` where the turn before is not there any more: then nothing is kept, and the whole conversation has to be.
-pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<Option<AddedItems>> {
+pub(crate) fn end(database: &mut Database, ended: &ResponseEnd) -> DatabaseResult<Option<AddedItems>> {
     let transaction = database.transaction()?;
     transaction.share(TURNS)?;
     let changed = transaction.execute(
@@ -160,10 +160,10 @@ pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<Opti
 }
 
 /// A response of an owner.
-pub(crate) fn find(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<Kept>> {
+pub(crate) fn find(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<ResponseRecord>> {
     let sql = "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2";
     database.first(sql, params![id, owner], |row| {
-        Ok(Kept {
+        Ok(ResponseRecord {
             status: row.get(0)?,
             body: row.get(1)?,
             input: row.get(2)?,

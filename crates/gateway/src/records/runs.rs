@@ -1,7 +1,7 @@
 //! Records of executions.
 
 use super::database::{DatabaseResult, DatabaseRow, params};
-use super::page::{self, Page, Paged};
+use super::page::{self, ListPage, Page};
 use super::{Records, RecordsError};
 
 /// The record of a run.
@@ -75,7 +75,7 @@ impl Records {
         owner: &str,
         of: RunsOf,
         page: Page,
-    ) -> Result<Option<Paged<RunRow>>, RecordsError> {
+    ) -> Result<Option<ListPage<RunRow>>, RecordsError> {
         let owner = owner.to_owned();
         self.with(move |database| {
             let condition = (

@@ -4,7 +4,7 @@ use super::database::{Database, DatabaseResult, params};
 
 /// Usage of an owner on a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct DailyUsage {
     /// Cells that ran.
     pub cells: u64,
     /// Milliseconds that they ran.
@@ -20,11 +20,11 @@ pub struct Used {
 }
 
 /// Returns the usage of a day so far.
-pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult<Used> {
+pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult<DailyUsage> {
     let sql = "SELECT cells, cell_millis, upload_bytes, fetches, fetched_bytes, layers FROM usage WHERE owner = ?1 AND day = ?2";
     let used = database.first(sql, params![owner, signed(day)], |row| {
         let number = |column: usize| row.get::<i64>(column).map(|it| u64::try_from(it).unwrap_or(0));
-        Ok(Used {
+        Ok(DailyUsage {
             cells: number(0)?,
             cell_millis: number(1)?,
             upload_bytes: number(2)?,
@@ -37,7 +37,7 @@ pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult
 }
 
 /// Adds to what was used.
-pub(crate) fn add(database: &Database, owner: &str, day: u64, more: Used) -> DatabaseResult<()> {
+pub(crate) fn add(database: &Database, owner: &str, day: u64, more: DailyUsage) -> DatabaseResult<()> {
     let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes, fetches, fetched_bytes, layers) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
                ON CONFLICT (owner, day) DO UPDATE SET cells = usage.cells + excluded.cells, \

@@ -4,7 +4,7 @@
 //! was taken for lost cannot change it any more.
 
 use super::database::{Database, DatabaseResult, DatabaseRow, DatabaseTransaction, params};
-use super::page::{self, Page, Paged};
+use super::page::{self, ListPage, Page};
 use super::{Records, RecordsError};
 
 /// A volume, without its manifest.
@@ -192,7 +192,7 @@ impl Records {
         &self,
         owner: &str,
         page: Page,
-    ) -> Result<Option<Paged<VolumeRow>>, RecordsError> {
+    ) -> Result<Option<ListPage<VolumeRow>>, RecordsError> {
         let owner = owner.to_owned();
         self.with(move |database| {
             page::read(

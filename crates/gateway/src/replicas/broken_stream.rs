@@ -97,7 +97,7 @@ pub(super) fn lost_response(holder: &HoldingGateway) -> ApiError {
 }
 
 /// Events on their way.
-struct Passing {
+struct EventRelay {
     body: axum::body::BodyDataStream,
     protocol: EventProtocol,
     holder: HoldingGateway,
@@ -116,7 +116,7 @@ pub(super) fn ended_in_words(answer: Response<Body>, path: &str, holder: &Holdin
     };
     let holder = holder.clone();
     answer.map(|body| {
-        let passing = Passing {
+        let passing = EventRelay {
             body: body.into_data_stream(),
             protocol,
             holder,
@@ -134,7 +134,7 @@ fn has_events(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
-impl Passing {
+impl EventRelay {
     /// Returns the next events, and what passes the ones after them.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
         loop {

@@ -64,7 +64,7 @@ pub(super) async fn sent(
         .map_err(|error| failed(holder, &error))?;
     let mut request = client.request(parts.method, url).headers(headers);
     if !body.is_end_stream() {
-        let pieces = Shared(Mutex::new(body.into_data_stream()));
+        let pieces = SharedBody(Mutex::new(body.into_data_stream()));
         request = request.body(reqwest::Body::wrap(StreamBody::new(pieces.map_ok(Frame::data))));
     }
     if let Some((_, protocol)) = &upgrade {
@@ -151,9 +151,9 @@ pub(super) fn failed(holder: &HoldingGateway, error: &(dyn std::error::Error + '
 }
 
 /// The pieces of a body that threads may share: it is polled by one at a time.
-struct Shared(Mutex<BodyDataStream>);
+struct SharedBody(Mutex<BodyDataStream>);
 
-impl Stream for Shared {
+impl Stream for SharedBody {
     type Item = Result<Bytes, axum::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

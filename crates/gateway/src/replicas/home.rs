@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::locate::{self, Whereabouts};
+use super::locate::{self, ReplicaLocation};
 use super::replay::Replay;
 use super::route::{go, may_forward};
 use super::{forward, noting, unreachable, wanted};
@@ -52,11 +52,11 @@ impl Gateway {
             return Ok(true);
         };
         match locate::home(self, &path, owner).await? {
-            Whereabouts::At(holder) => {
+            ReplicaLocation::At(holder) => {
                 wanted::note(holder);
                 Ok(false)
             }
-            Whereabouts::Here | Whereabouts::Lost => Ok(true),
+            ReplicaLocation::Here | ReplicaLocation::Lost => Ok(true),
         }
     }
 }
@@ -70,7 +70,7 @@ pub(crate) async fn mounted(State(at): State<MountedAt>, request: Request, next:
     let (parts, body) = request.into_parts();
     if let Some(id) = at.named.and_then(|named| named(&parts)) {
         match locate::marked(gateway, &id).await {
-            Ok(Whereabouts::Here | Whereabouts::Lost) => {}
+            Ok(ReplicaLocation::Here | ReplicaLocation::Lost) => {}
             found => return go(gateway, found, Request::from_parts(parts, body), next).await,
         }
     }
@@ -81,7 +81,7 @@ pub(crate) async fn mounted(State(at): State<MountedAt>, request: Request, next:
             .map(|caller| caller.owner.clone());
         let place = match owner {
             Some(owner) => locate::home(gateway, &at.path, &owner).await,
-            None => Ok(Whereabouts::Here),
+            None => Ok(ReplicaLocation::Here),
         };
         return go(gateway, place, Request::from_parts(parts, body), next).await;
     }

@@ -12,7 +12,7 @@ const NAMED: usize = 12;
 
 /// Location of an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum ReplicaLocation {
     /// Here, or nowhere: this gateway answers.
     Here,
     /// In another gateway that lives.
@@ -46,27 +46,31 @@ fn named(id: &str) -> Option<&str> {
     (start.len() == NAMED).then_some(start)
 }
 
-pub(super) async fn session(gateway: &Gateway, owner: &str, id: &str) -> Result<Whereabouts, RecordsError> {
+pub(super) async fn session(
+    gateway: &Gateway,
+    owner: &str,
+    id: &str,
+) -> Result<ReplicaLocation, RecordsError> {
     let Some(start) = named(id).filter(|start| !gateway.id.starts_with(start)) else {
-        return Ok(Whereabouts::Here);
+        return Ok(ReplicaLocation::Here);
     };
     if gateway.sessions.0.get(owner, id).is_some() {
-        return Ok(Whereabouts::Here);
+        return Ok(ReplicaLocation::Here);
     }
     let start = start.to_owned();
     let found = gateway
         .records
         .with(move |database| holders::beginning_with(database, &start))
         .await?;
-    Ok(found.map_or(Whereabouts::Lost, Whereabouts::At))
+    Ok(found.map_or(ReplicaLocation::Lost, ReplicaLocation::At))
 }
 
 /// Returns where something is whose id begins with its gateway.
-pub(super) async fn marked(gateway: &Gateway, id: &str) -> Result<Whereabouts, RecordsError> {
+pub(super) async fn marked(gateway: &Gateway, id: &str) -> Result<ReplicaLocation, RecordsError> {
     let is_mark = |start: &&str| start.bytes().all(|byte| byte.is_ascii_hexdigit());
     let start = id.get(..NAMED).filter(is_mark);
     let Some(start) = start.filter(|start| !gateway.id.starts_with(start)) else {
-        return Ok(Whereabouts::Here);
+        return Ok(ReplicaLocation::Here);
     };
     let start = start.to_owned();
     elsewhere(gateway, move |database| holders::beginning_with(database, &start)).await
@@ -74,9 +78,13 @@ pub(super) async fn marked(gateway: &Gateway, id: &str) -> Result<Whereabouts, R
 
 /// Returns where an owner's sessions behind a path are. If they are nowhere yet, they are here from now on, or in another gateway if this one
 /// drains. A gateway that others do not reach keeps what it has to itself.
-pub(super) async fn home(gateway: &Gateway, path: &str, owner: &str) -> Result<Whereabouts, RecordsError> {
+pub(super) async fn home(
+    gateway: &Gateway,
+    path: &str,
+    owner: &str,
+) -> Result<ReplicaLocation, RecordsError> {
     if gateway.options.advertise.is_none() {
-        return Ok(Whereabouts::Here);
+        return Ok(ReplicaLocation::Here);
     }
     let other = if gateway.is_draining() {
         others(gateway).await?.into_iter().next()
@@ -92,9 +100,13 @@ pub(super) async fn home(gateway: &Gateway, path: &str, owner: &str) -> Result<W
 }
 
 /// One whose gateway has ended is looked for here: its files are in the records.
-pub(super) async fn container(gateway: &Gateway, owner: &str, id: &str) -> Result<Whereabouts, RecordsError> {
+pub(super) async fn container(
+    gateway: &Gateway,
+    owner: &str,
+    id: &str,
+) -> Result<ReplicaLocation, RecordsError> {
     if gateway.containers.has(owner, id) {
-        return Ok(Whereabouts::Here);
+        return Ok(ReplicaLocation::Here);
     }
     let (owner, id) = (owner.to_owned(), id.to_owned());
     elsewhere(gateway, move |database| {
@@ -109,7 +121,7 @@ pub(super) async fn response(
     owner: &str,
     id: &str,
     unfinished: bool,
-) -> Result<Whereabouts, RecordsError> {
+) -> Result<ReplicaLocation, RecordsError> {
     let (owner, id) = (owner.to_owned(), id.to_owned());
     elsewhere(gateway, move |database| {
         holders::of_response(database, &owner, &id, unfinished)
@@ -120,13 +132,13 @@ pub(super) async fn response(
 async fn elsewhere(
     gateway: &Gateway,
     find: impl FnOnce(&Database) -> Result<Option<HoldingGateway>, DatabaseError> + Send + 'static,
-) -> Result<Whereabouts, RecordsError> {
+) -> Result<ReplicaLocation, RecordsError> {
     if !gateway.records.is_shared() {
-        return Ok(Whereabouts::Here);
+        return Ok(ReplicaLocation::Here);
     }
     let found = gateway.records.with(|database| find(database)).await?;
     let other = found.filter(|holder| holder.id != gateway.id);
-    Ok(other.map_or(Whereabouts::Here, Whereabouts::At))
+    Ok(other.map_or(ReplicaLocation::Here, ReplicaLocation::At))
 }
 
 /// Notes the gateway of what a request for a response names, if that is another one: the code that waits for its outputs, or a container.
@@ -143,7 +155,7 @@ pub(crate) async fn request_at(
         .iter()
         .any(|item| matches!(item, Item::FunctionCallOutput(_)));
     if let Some(previous) = request.previous_response_id.as_ref().filter(|_| answers)
-        && let Whereabouts::At(holder) = response(gateway, owner, previous, false).await?
+        && let ReplicaLocation::At(holder) = response(gateway, owner, previous, false).await?
     {
         return Err(wanted::note(holder));
     }
@@ -190,8 +202,8 @@ pub(crate) async fn stays(gateway: &Gateway, owner: &str, id: &str) -> Result<()
         return Ok(());
     }
     match container(gateway, owner, id).await? {
-        Whereabouts::At(holder) => Err(wanted::note(holder)),
-        Whereabouts::Here | Whereabouts::Lost => Ok(()),
+        ReplicaLocation::At(holder) => Err(wanted::note(holder)),
+        ReplicaLocation::Here | ReplicaLocation::Lost => Ok(()),
     }
 }
 

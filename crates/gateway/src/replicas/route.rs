@@ -6,7 +6,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::locate::{self, Whereabouts};
+use super::locate::{self, ReplicaLocation};
 use super::{FORWARDED_BY, drain, forward, noting};
 use crate::json;
 use crate::problem::Problem;
@@ -109,14 +109,14 @@ fn first(params: Params) -> Option<String> {
 
 pub(super) async fn go(
     gateway: &Gateway,
-    place: Result<Whereabouts, RecordsError>,
+    place: Result<ReplicaLocation, RecordsError>,
     request: Request,
     next: Next,
 ) -> Response {
     match place {
-        Ok(Whereabouts::Here) => next.run(request).await,
-        Ok(Whereabouts::At(holder)) => forward::send(gateway, &holder, request).await,
-        Ok(Whereabouts::Lost) => lost().into_response(),
+        Ok(ReplicaLocation::Here) => next.run(request).await,
+        Ok(ReplicaLocation::At(holder)) => forward::send(gateway, &holder, request).await,
+        Ok(ReplicaLocation::Lost) => lost().into_response(),
         Err(error) => Problem::from(error).into_response(),
     }
 }

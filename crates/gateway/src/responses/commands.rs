@@ -73,12 +73,12 @@ enum Edit {
 }
 
 /// Reason that a call did nothing, in words of the API and for the model.
-struct Refused {
+struct CallRefusal {
     code: &'static str,
     message: String,
 }
 
-impl Refused {
+impl CallRefusal {
     fn input(message: impl Into<String>) -> Self {
         Self {
             code: "invalid_tool_input",
@@ -122,9 +122,9 @@ impl Toolset for Commands {
             }
             let edited = match serde_json::from_value(arguments) {
                 Ok(edit) => self.edit(edit).await?,
-                Err(error) => Err(Refused::input(json_error::describe(&error))),
+                Err(error) => Err(CallRefusal::input(json_error::describe(&error))),
             };
-            Ok(ToolResult::Json(edited.unwrap_or_else(Refused::told)))
+            Ok(ToolResult::Json(edited.unwrap_or_else(CallRefusal::told)))
         })
     }
 
@@ -137,10 +137,10 @@ impl Commands {
     async fn run(&self, arguments: Value) -> Result<ToolResult> {
         let command = match serde_json::from_value(arguments) {
             Ok(Command { command }) if command.trim().is_empty() => {
-                Err(Refused::input("`command` is empty; send the command to run"))
+                Err(CallRefusal::input("`command` is empty; send the command to run"))
             }
             Ok(Command { command }) => Ok(command),
-            Err(error) => Err(Refused::input(json_error::describe(&error))),
+            Err(error) => Err(CallRefusal::input(json_error::describe(&error))),
         };
         match command {
             Ok(code) => {
@@ -152,7 +152,7 @@ impl Commands {
         }
     }
 
-    async fn edit(&self, edit: Edit) -> Result<std::result::Result<Value, Refused>> {
+    async fn edit(&self, edit: Edit) -> Result<std::result::Result<Value, CallRefusal>> {
         match edit {
             Edit::View { path, view_range } => self.view(&placed(&path), view_range).await,
             Edit::Create { path, file_text } => self.create(placed(&path), file_text).await,
@@ -168,7 +168,7 @@ impl Commands {
         &self,
         path: &str,
         range: Option<(u64, i64)>,
-    ) -> Result<std::result::Result<Value, Refused>> {
+    ) -> Result<std::result::Result<Value, CallRefusal>> {
         let text = match self.read(path).await? {
             Ok(text) => text,
             Err(refused) => return Ok(self.list(path).await.ok_or(refused)),
@@ -184,7 +184,7 @@ impl Commands {
                     let message = format!(
                         "`view_range` is not a range of the file's {total} lines; the first is 1, and -1 means the last"
                     );
-                    return Ok(Err(Refused::input(message)));
+                    return Ok(Err(CallRefusal::input(message)));
                 }
                 (start, end)
             }
@@ -216,7 +216,7 @@ impl Commands {
         })
     }
 
-    async fn create(&self, path: String, content: String) -> Result<std::result::Result<Value, Refused>> {
+    async fn create(&self, path: String, content: String) -> Result<std::result::Result<Value, CallRefusal>> {
         let is_file_update = self.session.open_file(path.clone()).await.is_ok();
         let workbench = self.workbench();
         let written = workbench.write_file(WriteArgs {
@@ -229,7 +229,7 @@ impl Commands {
             Ok(_) => Ok(
                 json!({"type": "text_editor_code_execution_create_result", "is_file_update": is_file_update}),
             ),
-            Err(refusal) => Err(Refused::input(refusal.error)),
+            Err(refusal) => Err(CallRefusal::input(refusal.error)),
         })
     }
 
@@ -238,7 +238,7 @@ impl Commands {
         path: String,
         old: String,
         new: String,
-    ) -> Result<std::result::Result<Value, Refused>> {
+    ) -> Result<std::result::Result<Value, CallRefusal>> {
         let before = match self.read(&path).await? {
             Ok(before) => before,
             Err(refused) => return Ok(Err(refused)),
@@ -267,20 +267,20 @@ impl Commands {
                     "lines": minus.chain(plus).collect::<Vec<_>>(),
                 }))
             }
-            Err(refusal) => Err(Refused::input(format!(
+            Err(refusal) => Err(CallRefusal::input(format!(
                 "{}: {}",
                 refusal.error, refusal.hint.message
             ))),
         })
     }
 
-    async fn read(&self, path: &str) -> Result<std::result::Result<String, Refused>> {
+    async fn read(&self, path: &str) -> Result<std::result::Result<String, CallRefusal>> {
         let bytes = match self.session.read_file_within(path, MAX_SHOWN).await {
             Ok(bytes) => bytes,
-            Err(error) => return Refused::of(error).map(Err),
+            Err(error) => return CallRefusal::of(error).map(Err),
         };
         Ok(String::from_utf8(bytes)
-            .map_err(|_| Refused::input(format!("`{}` is not text in UTF-8", path::shown(path)))))
+            .map_err(|_| CallRefusal::input(format!("`{}` is not text in UTF-8", path::shown(path)))))
     }
 
     fn workbench(&self) -> Workbench {

@@ -31,7 +31,7 @@ const MAX_SUMMARY: usize = 1 << 20;
 
 /// A compaction as clients know it.
 #[derive(Debug, Serialize)]
-struct Compacted {
+struct CompactionAnswer {
     id: String,
     object: &'static str,
     created_at: u64,
@@ -71,7 +71,7 @@ pub(super) async fn compact(
         container: job.container.clone(),
     };
     let mut ids = Ids::random();
-    let compacted = Compacted {
+    let compacted = CompactionAnswer {
         id: ids.mint("resp"),
         object: "response.compaction",
         created_at: job.response.created_at,

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use cellblock_agent::wire::{ApiError, Container, Item, ResponseRequest, Role, Tool};
 use ring::digest::{SHA256, digest};
 
-use super::prepare::Earlier;
+use super::prepare::PriorConversation;
 use crate::clock::now_ms;
 use crate::options::StickyKey;
 use crate::records::whereabouts::{self, ConversationKey, Lead};
@@ -21,7 +21,7 @@ pub(super) async fn find(
     owner: &str,
     request: &ResponseRequest,
     leads: Vec<Lead>,
-    earlier: &Earlier,
+    earlier: &PriorConversation,
 ) -> Result<(Option<String>, Option<ConversationKey>), ApiError> {
     let asking = owner.to_owned();
     let found = gateway

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{kept, resolve};
 use crate::now;
-use crate::records::{AddedItems, ConversationRow, ItemRow, Left, RecordsError};
+use crate::records::{AddedItems, ConversationRow, ConversationUpdate, ItemRow, RecordsError};
 use crate::state::{Caller, Gateway};
 
 /// Maximum number of items of a conversation: as many as a request may have as its input.
@@ -42,7 +42,7 @@ pub(crate) async fn before(gateway: &Gateway, owner: &str, id: &str) -> Result<C
 }
 
 /// Leaves a response that is not stored in its conversation.
-pub(crate) async fn extend(gateway: &Gateway, owner: &str, left: Left) {
+pub(crate) async fn extend(gateway: &Gateway, owner: &str, left: ConversationUpdate) {
     let id = left.conversation.clone();
     match gateway.records.extend_conversation(owner, left).await {
         Ok(added) => note(&id, added),

@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use super::keep;
 use super::prepare::prepare;
-use super::run::{Ear, Job, WAITING};
+use super::run::{EventReceiver, Job, WAITING};
 use super::stream::{self, Trimmings};
 use crate::json::read;
 use crate::problem::Problem;
@@ -67,7 +67,7 @@ pub(super) async fn play(job: Job) -> Result<mpsc::Receiver<StreamEvent>, ApiErr
     // A task of its own: when the client leaves, the turn still comes to an end that is kept.
     let tasks = job.gateway.tasks.clone();
     tasks.spawn(
-        job.play(Ear::Client(sender), CancellationToken::new())
+        job.play(EventReceiver::Client(sender), CancellationToken::new())
             .in_current_span(),
     );
     Ok(events)
@@ -96,13 +96,13 @@ async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
     }
     let (log, cancel) = (Arc::clone(&running.log), running.cancel);
     let tasks = gateway.tasks.clone();
-    let listed = Listed {
+    let listed = BackgroundGuard {
         gateway,
         id,
         log: Arc::clone(&log),
     };
     let run = async move {
-        job.play(Ear::Log(log), cancel).await;
+        job.play(EventReceiver::Log(log), cancel).await;
         drop(listed);
     };
     tasks.spawn(run.in_current_span());
@@ -110,13 +110,13 @@ async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
 }
 
 /// A background response among those that run. Its followers are let go when this is dropped, whatever happens.
-struct Listed {
+struct BackgroundGuard {
     gateway: Gateway,
     id: String,
     log: Arc<Log>,
 }
 
-impl Drop for Listed {
+impl Drop for BackgroundGuard {
     fn drop(&mut self) {
         self.log.end();
         self.gateway.responses.remove(&self.id);

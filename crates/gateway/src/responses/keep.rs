@@ -11,12 +11,12 @@ use cellblock_agent::wire::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::run::{Job, Played, word};
+use super::run::{Job, TurnResult, word};
 use super::{conversation, retrieve, stow};
 use crate::files::fetch;
 use crate::now;
-use crate::records::responses::{self, Begun, Ended};
-use crate::records::{AddedItems, ItemRow, Left, RecordsError};
+use crate::records::responses::{self, ResponseEnd, ResponseStart};
+use crate::records::{AddedItems, ConversationUpdate, ItemRow, RecordsError};
 use crate::state::Gateway;
 use crate::state::responses::unwritten;
 
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) struct UnkeptEnd {
     /// Description of the failed write, if the response is stored.
-    ended: Option<Ended>,
+    ended: Option<ResponseEnd>,
     /// Error that its client receives.
     failure: Failure,
     /// Whether it can be written when the records can be again: there is room for it.
@@ -53,7 +53,7 @@ pub(super) fn ask_room(job: &Job) -> impl Future<Output = Result<(), ApiError>> 
 }
 
 /// Checks that its owner may store the end of a response with what it keeps.
-async fn ask_room_for_end(gateway: &Gateway, ended: &Ended) -> Result<(), ApiError> {
+async fn ask_room_for_end(gateway: &Gateway, ended: &ResponseEnd) -> Result<(), ApiError> {
     let results = gateway
         .records
         .not_kept(&ended.owner, ended.results.clone())
@@ -86,7 +86,7 @@ pub(super) async fn begun(
     let mut input = request.input.clone();
     // They count with the end, which keeps them, too.
     let _ = stow::stow(gateway, &response.id, &mut input).await;
-    let begun = Begun {
+    let begun = ResponseStart {
         id: response.id.clone(),
         owner: owner.to_owned(),
         holder: gateway.id.clone(),
@@ -121,9 +121,9 @@ pub(super) async fn ended(
     owner: &str,
     previous: Option<String>,
     own: usize,
-    played: &Played,
+    played: &TurnResult,
     events: Option<String>,
-    left: Option<Left>,
+    left: Option<ConversationUpdate>,
 ) -> Result<(), Box<UnkeptEnd>> {
     let response = &played.response;
     if !response.store {
@@ -149,7 +149,7 @@ pub(super) async fn ended(
     results.sort_by(|one, other| one.sha256.cmp(&other.sha256));
     results.dedup();
     let new = &conversation[own..];
-    let ended = Ended {
+    let ended = ResponseEnd {
         id: response.id.clone(),
         owner: owner.to_owned(),
         status: word(response.status),
@@ -170,7 +170,7 @@ pub(super) async fn ended(
         // Somebody deleted what it went on from while it was written.
         Ok(None) => {
             let earlier = stow::stow(gateway, &response.id, &mut conversation[..own]).await;
-            let whole = Ended {
+            let whole = ResponseEnd {
                 previous: None,
                 turn: json!(conversation).to_string(),
                 items: placed(&response.output, &played.conversation, 0),
@@ -192,7 +192,7 @@ pub(super) async fn ended(
 }
 
 impl UnkeptEnd {
-    fn unwritten(ended: Ended) -> Box<Self> {
+    fn unwritten(ended: ResponseEnd) -> Box<Self> {
         let failure = Failure {
             code: "server_error".to_owned(),
             message: "the response could not be stored: the gateway's disk may be full; its log says why"
@@ -205,7 +205,7 @@ impl UnkeptEnd {
         })
     }
 
-    fn without_room(ended: Option<Ended>, error: ApiError) -> Box<Self> {
+    fn without_room(ended: Option<ResponseEnd>, error: ApiError) -> Box<Self> {
         let failure = Failure {
             code: error.code.unwrap_or_else(|| "server_error".to_owned()),
             message: format!(
@@ -230,7 +230,7 @@ impl UnkeptEnd {
     /// Keeps such a response: as it is in memory until it can be written, or without its output if there is no room for that.
     pub(super) async fn keep(self, gateway: &Gateway, response: &Response, events: Option<String>) {
         let Some(ended) = self.ended else { return };
-        let ended = Ended {
+        let ended = ResponseEnd {
             status: word(response.status),
             left: None,
             ..ended
@@ -239,7 +239,7 @@ impl UnkeptEnd {
             let body = json!(response).to_string();
             return unwritten::add(
                 gateway,
-                Ended {
+                ResponseEnd {
                     body,
                     events,
                     ..ended
@@ -249,7 +249,7 @@ impl UnkeptEnd {
         let_go(gateway, &ended.id).await;
         let mut response = response.clone();
         response.output.clear();
-        let empty = Ended {
+        let empty = ResponseEnd {
             body: json!(response).to_string(),
             events: None,
             turn: "[]".to_owned(),
@@ -271,7 +271,11 @@ async fn let_go(gateway: &Gateway, id: &str) {
 
 /// Returns what a response leaves in a conversation: its request, and its result. One that failed or was
 /// cancelled leaves nothing, as nobody can tell how much of it the client has seen.
-pub(super) fn left(conversation: &str, asked: Vec<ItemRow>, played: &Played) -> Option<Left> {
+pub(super) fn left(
+    conversation: &str,
+    asked: Vec<ItemRow>,
+    played: &TurnResult,
+) -> Option<ConversationUpdate> {
     let response = &played.response;
     if !matches!(
         response.status,
@@ -293,7 +297,7 @@ pub(super) fn left(conversation: &str, asked: Vec<ItemRow>, played: &Played) -> 
         body: json!(item).to_string(),
         items,
     });
-    Some(Left {
+    Some(ConversationUpdate {
         conversation: conversation.to_owned(),
         items: asked.into_iter().chain(output).collect(),
         container: played.container.clone(),
@@ -303,7 +307,7 @@ pub(super) fn left(conversation: &str, asked: Vec<ItemRow>, played: &Played) -> 
     })
 }
 
-async fn save(gateway: &Gateway, ended: Ended) -> Result<Option<AddedItems>, RecordsError> {
+async fn save(gateway: &Gateway, ended: ResponseEnd) -> Result<Option<AddedItems>, RecordsError> {
     let mut tries = 0;
     loop {
         let ended = ended.clone();

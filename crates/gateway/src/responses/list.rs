@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::retrieve::{self, PageQuery};
 use super::{keep, socket, stow};
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::problem::Problem;
 use crate::records::responses::{self, ListedResponse};
 use crate::state::{Caller, Gateway};
@@ -41,7 +41,7 @@ pub(super) async fn list_or_open(
     State(gateway): State<Gateway>,
     caller: Caller,
     headers: HeaderMap,
-    query: Queried,
+    query: QueryParameters,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Answer, Problem> {
     if headers.contains_key(UPGRADE) {

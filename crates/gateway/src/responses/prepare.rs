@@ -8,16 +8,16 @@ use cellblock_agent::turn::{Evidence, Turn, client_functions};
 use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
 use cellblock_interpreter::connector::{CATALOG_TOKENS, Connector, catalog};
 
-use super::research::{Before, referenced, research};
-use super::resolve::{Resolved, resolve};
-use super::resume::Resumed;
+use super::research::{PriorEvidence, referenced, research};
+use super::resolve::{ResolvedInput, resolve};
+use super::resume::ResumedTurn;
 use super::run::Job;
 use super::stow;
-use super::truncate::Truncating;
+use super::truncate::TruncatingProvider;
 use super::{container, conversation, keep, programmatic, resume};
 use crate::containers;
 use crate::now;
-use crate::quotas::Metered;
+use crate::quotas::QuotaRunner;
 use crate::records::responses;
 use crate::replicas;
 use crate::state::responses::WaitingTurn;
@@ -42,10 +42,10 @@ pub(super) struct Memory {
 
 /// State from before a request.
 #[derive(Debug, Default)]
-pub(super) struct Earlier {
+pub(super) struct PriorConversation {
     items: Vec<Item>,
     pub(super) container: Option<String>,
-    evidence: Before,
+    evidence: PriorEvidence,
     /// Whether it is in the records, so that it need not be kept again.
     stored: bool,
 }
@@ -74,11 +74,11 @@ pub(super) async fn look(
     request: ResponseRequest,
     dialect: Dialect,
     memory: Option<&Memory>,
-) -> Result<(Job, Option<Resumed>), ApiError> {
+) -> Result<(Job, Option<ResumedTurn>), ApiError> {
     let mut provider = gateway.models.provider(&request.model)?;
     gateway.options.refuse_tools(&request.tools)?;
     if request.truncation == Truncation::Auto {
-        provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
+        provider = Arc::new(TruncatingProvider::new(provider)) as Arc<dyn Provider>;
     }
     let mut resumed = resume::find(gateway, caller, &request)?;
     if resumed.is_none() {
@@ -92,7 +92,7 @@ pub(super) async fn look(
         keep::mend(&mut earlier.items);
         (earlier, resume::without_calls_of_code(&request.input)?)
     };
-    let Resolved { items: input, leads } = resolve(gateway, caller, &input).await?;
+    let ResolvedInput { items: input, leads } = resolve(gateway, caller, &input).await?;
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
     if let Some(id) = container.as_deref().filter(|_| runs_code(&request)) {
         replicas::stays(gateway, &caller.owner, id).await?;
@@ -119,7 +119,7 @@ pub(super) async fn look(
     // What is not stored and has no key is come back to by its items at most.
     let brief = !request.store && key.is_none() && request.conversation.is_none();
     let runner = containers::runner(gateway, caller, &request, container.as_deref(), brief).await?;
-    let runner = Arc::new(Metered::new(
+    let runner = Arc::new(QuotaRunner::new(
         runner,
         gateway.quotas.clone(),
         caller.owner.clone(),
@@ -127,7 +127,7 @@ pub(super) async fn look(
     ));
     let response = Response::new(&request, Ids::random().mint("resp"), now());
     let before = match earlier.evidence {
-        Before::Nothing => referenced(gateway, caller, &request.input).await?,
+        PriorEvidence::Nothing => referenced(gateway, caller, &request.input).await?,
         before => before,
     };
     let lent = programmatic::lent(gateway, &caller.owner, &request).await?;
@@ -172,11 +172,14 @@ fn runs_code(request: &ResponseRequest) -> bool {
 }
 
 /// Returns the state from before a request that answers calls of code.
-fn goes_on(turn: &mut WaitingTurn, request: &ResponseRequest) -> Earlier {
-    Earlier {
+fn goes_on(turn: &mut WaitingTurn, request: &ResponseRequest) -> PriorConversation {
+    PriorConversation {
         items: std::mem::take(&mut turn.items),
         container: turn.container.take(),
-        evidence: turn.evidence.take().map_or(Before::Nothing, Before::Live),
+        evidence: turn
+            .evidence
+            .take()
+            .map_or(PriorEvidence::Nothing, PriorEvidence::Live),
         stored: turn.stored && request.previous_response_id.is_some(),
     }
 }
@@ -186,24 +189,27 @@ async fn earlier(
     caller: &Caller,
     request: &ResponseRequest,
     memory: Option<&Memory>,
-) -> Result<Earlier, ApiError> {
+) -> Result<PriorConversation, ApiError> {
     if let Some(id) = &request.conversation {
         let found = conversation::before(gateway, &caller.owner, id).await?;
-        return Ok(Earlier {
+        return Ok(PriorConversation {
             items: found.items,
             container: found.container,
-            evidence: found.evidence.map_or(Before::Nothing, Before::Kept),
+            evidence: found.evidence.map_or(PriorEvidence::Nothing, PriorEvidence::Kept),
             stored: false,
         });
     }
     let Some(id) = request.previous_response_id.clone() else {
-        return Ok(Earlier::default());
+        return Ok(PriorConversation::default());
     };
     if let Some(memory) = memory.filter(|memory| memory.id == id) {
-        return Ok(Earlier {
+        return Ok(PriorConversation {
             items: memory.conversation.clone(),
             container: memory.container.clone(),
-            evidence: memory.evidence.clone().map_or(Before::Nothing, Before::Live),
+            evidence: memory
+                .evidence
+                .clone()
+                .map_or(PriorEvidence::Nothing, PriorEvidence::Live),
             stored: false,
         });
     }
@@ -234,10 +240,10 @@ async fn earlier(
         items.extend(super::kept::<Vec<Item>>(turn)?);
     }
     stow::restore(&gateway.store, &mut items).await;
-    Ok(Earlier {
+    Ok(PriorConversation {
         items,
         container: found.container,
-        evidence: found.evidence.map_or(Before::Nothing, Before::Kept),
+        evidence: found.evidence.map_or(PriorEvidence::Nothing, PriorEvidence::Kept),
         stored: true,
     })
 }

@@ -78,7 +78,7 @@ pub(super) async fn lent(
                 )));
             }
         };
-        lent.push(Arc::new(Selected {
+        lent.push(Arc::new(ConnectorSelection {
             connector,
             description: tool.server_description.clone(),
             allowed: tool.allowed_tools.clone(),
@@ -113,13 +113,13 @@ fn named(tool: &McpTool, own: bool, functions: bool) -> Result<(), String> {
 /// A connector as a request describes it, with the functions that the request selects. A session rejects calls of others as it does
 /// those of functions that do not exist.
 #[derive(Debug)]
-struct Selected {
+struct ConnectorSelection {
     connector: Arc<dyn Connector>,
     description: Option<String>,
     allowed: Option<AllowedTools>,
 }
 
-impl Connector for Selected {
+impl Connector for ConnectorSelection {
     fn name(&self) -> &str {
         self.connector.name()
     }

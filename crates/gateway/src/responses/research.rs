@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use cellblock_agent::tools::{ContractRule, OfferedToolset, Source, sources};
-use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Runner};
+use cellblock_agent::turn::{ChartIntent, DerivationTerms, Evidence, Plan, Research, Runner};
 use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest, Tool};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::DerivationPolicy;
@@ -23,7 +23,7 @@ const CHART_INTENT: &str = "chart_intent";
 
 /// Results of tools from before a request.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Before {
+pub(super) enum PriorEvidence {
     #[default]
     Nothing,
     /// Stored results.
@@ -39,12 +39,12 @@ pub(super) async fn research(
     owner: &str,
     request: &ResponseRequest,
     id: &str,
-    before: Before,
+    before: PriorEvidence,
     runner: &dyn Runner,
     conversation: &mut Vec<Item>,
 ) -> Result<Option<Research>, ApiError> {
     let sources = sources(&gateway.options.tools, &toolsets(gateway, id, request), request)?;
-    let earlier = !matches!(before, Before::Nothing);
+    let earlier = !matches!(before, PriorEvidence::Nothing);
     if sources.is_empty() && !earlier {
         return Ok(None);
     }
@@ -94,14 +94,14 @@ pub(super) async fn referenced(
     gateway: &Gateway,
     caller: &Caller,
     input: &[Item],
-) -> Result<Before, ApiError> {
+) -> Result<PriorEvidence, ApiError> {
     let ids = input.iter().filter_map(|item| match item {
         Item::ItemReference(reference) => Some(reference.id.clone()),
         _ => None,
     });
     let ids: Vec<_> = ids.collect();
     if ids.is_empty() {
-        return Ok(Before::Nothing);
+        return Ok(PriorEvidence::Nothing);
     }
     let owner = caller.owner.clone();
     let found = gateway.records.with(move |connection| {
@@ -111,21 +111,21 @@ pub(super) async fn referenced(
     let mut kept: Vec<String> = found.await?.into_iter().flatten().collect();
     kept.dedup();
     let Some(last) = kept.pop() else {
-        return Ok(Before::Nothing);
+        return Ok(PriorEvidence::Nothing);
     };
     if kept.iter().all(|earlier| Evidence::goes_on(&last, earlier)) {
-        Ok(Before::Kept(last))
+        Ok(PriorEvidence::Kept(last))
     } else {
-        Ok(Before::Nothing)
+        Ok(PriorEvidence::Nothing)
     }
 }
 
 /// Results so far. What cannot be read again is fetched again: the conversation still shows its outline.
-async fn evidence(gateway: &Gateway, id: &str, before: Before) -> Evidence {
+async fn evidence(gateway: &Gateway, id: &str, before: PriorEvidence) -> Evidence {
     match before {
-        Before::Nothing => {}
-        Before::Live(evidence) => return evidence,
-        Before::Kept(kept) => match Evidence::load(gateway.store.clone(), id, &kept).await {
+        PriorEvidence::Nothing => {}
+        PriorEvidence::Live(evidence) => return evidence,
+        PriorEvidence::Kept(kept) => match Evidence::load(gateway.store.clone(), id, &kept).await {
             Ok(evidence) => return evidence,
             Err(error) => tracing::warn!(
                 error = &error as &dyn Error,
@@ -139,7 +139,7 @@ async fn evidence(gateway: &Gateway, id: &str, before: Before) -> Evidence {
 
 /// Returns the way in which code derives. In a turn that fetches nothing it need not: what earlier turns
 /// fetched is there for code that declares it.
-fn deriving(gateway: &Gateway, fetches: bool) -> Option<Deriving> {
+fn deriving(gateway: &Gateway, fetches: bool) -> Option<DerivationTerms> {
     let options = &gateway.options.turn;
     let required = match options.contract {
         ContractRule::Required => fetches,
@@ -147,7 +147,7 @@ fn deriving(gateway: &Gateway, fetches: bool) -> Option<Deriving> {
         ContractRule::Off => return None,
     };
     let interpreter = gateway.interpreter().ok()?;
-    Some(Deriving {
+    Some(DerivationTerms {
         required,
         policy: DerivationPolicy {
             max_attempts: options.max_attempts,

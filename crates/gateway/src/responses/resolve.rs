@@ -5,11 +5,11 @@ use cellblock_agent::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, M
 use super::stow;
 use crate::records::responses;
 use crate::records::whereabouts::Lead;
-use crate::state::responses::{Compacted, Seal};
+use crate::state::responses::{ConversationSummary, Seal};
 use crate::state::{Caller, Gateway};
 
 /// Input as a model can read it, and what in it can lead to the container of its conversation.
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedInput {
     pub(crate) items: Vec<Item>,
     pub(crate) leads: Vec<Lead>,
 }
@@ -19,7 +19,7 @@ pub(crate) async fn resolve(
     gateway: &Gateway,
     caller: &Caller,
     input: &[Item],
-) -> Result<Resolved, ApiError> {
+) -> Result<ResolvedInput, ApiError> {
     let mut known = known(gateway, caller, input).await?.into_iter();
     let mut items = Vec::with_capacity(input.len());
     let mut leads = Vec::with_capacity(input.len());
@@ -53,7 +53,7 @@ pub(crate) async fn resolve(
             item => items.push(item.clone()),
         }
     }
-    Ok(Resolved { items, leads })
+    Ok(ResolvedInput { items, leads })
 }
 
 /// Returns the records of items that are sent by their ids, and of code whose outputs were left out: one for
@@ -89,7 +89,8 @@ async fn opened(
     place: usize,
 ) -> Result<(Item, Option<String>), ApiError> {
     let seal = Seal::of(gateway).await?;
-    let Some(Compacted { summary, container }) = seal.open(&caller.owner, &compaction.encrypted_content)
+    let Some(ConversationSummary { summary, container }) =
+        seal.open(&caller.owner, &compaction.encrypted_content)
     else {
         let path = format!("input[{place}].encrypted_content");
         let message = format!("`{path}` was not made by this gateway for you, or was changed");

@@ -12,7 +12,7 @@ use crate::state::{Caller, Gateway};
 
 /// A turn that a request goes on with, and its answers.
 #[derive(Debug)]
-pub(super) struct Resumed {
+pub(super) struct ResumedTurn {
     pub(super) turn: WaitingTurn,
     /// Outputs of the code's calls, by their ids.
     pub(super) answers: Vec<(String, FunctionOutput)>,
@@ -25,7 +25,7 @@ pub(super) fn find(
     gateway: &Gateway,
     caller: &Caller,
     request: &ResponseRequest,
-) -> Result<Option<Resumed>, ApiError> {
+) -> Result<Option<ResumedTurn>, ApiError> {
     let outputs = || {
         request.input.iter().filter_map(|item| match item {
             Item::FunctionCallOutput(output) => Some(output),
@@ -70,7 +70,7 @@ pub(super) fn find(
             others.push(Item::FunctionCallOutput(output.clone()));
         }
     }
-    Ok(Some(Resumed {
+    Ok(Some(ResumedTurn {
         turn,
         answers,
         others,
@@ -84,7 +84,7 @@ fn is_open(items: &[Item], call_id: &str) -> bool {
     items.iter().any(called) && !items.iter().any(answers)
 }
 
-impl Resumed {
+impl ResumedTurn {
     /// Takes the code, with its answers. Another request may have done so meanwhile.
     pub(super) fn take(self, gateway: &Gateway) -> Result<SuspendedCode, ApiError> {
         let WaitingTurn { owner, response, .. } = &self.turn;

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use super::{stow, stream};
 use crate::files::fetch;
 use crate::problem::Problem;
-use crate::records::responses::{self, Kept};
+use crate::records::responses::{self, ResponseRecord};
 use crate::state::responses::{Log, LogPosition};
 use crate::state::{Caller, Gateway};
 
 /// Query of a request that retrieves a response.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct RetrieveQuery {
     #[serde(default)]
     stream: bool,
     starting_after: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) async fn get(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<RetrieveQuery>, QueryRejection>,
 ) -> Result<Answer, Problem> {
     let Query(wanted) = wanted.map_err(|error| query(&error))?;
     if !wanted.stream {
@@ -171,14 +171,14 @@ pub(super) async fn forget(gateway: &Gateway, turns: &[String]) {
     }
 }
 
-pub(super) async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiError> {
+pub(super) async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<ResponseRecord, ApiError> {
     let (owner, wanted) = (caller.owner.clone(), id.to_owned());
     let found = gateway
         .records
         .with(move |connection| responses::find(connection, &owner, &wanted));
     let kept = found.await?.ok_or_else(|| not_found(id))?;
     Ok(match gateway.responses.unwritten.find(&caller.owner, id) {
-        Some(ended) => Kept {
+        Some(ended) => ResponseRecord {
             status: ended.status,
             body: ended.body,
             ..kept
@@ -206,7 +206,7 @@ async fn ended(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Log, ApiE
 }
 
 /// The response as it was kept, with its pictures.
-async fn body(gateway: &Gateway, kept: Kept) -> Result<Answer, ApiError> {
+async fn body(gateway: &Gateway, kept: ResponseRecord) -> Result<Answer, ApiError> {
     let text = if stow::has_references(&kept.body) {
         let mut response: Response = super::keep::read(&kept.body)?;
         stow::restore(&gateway.store, &mut response.output).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellblock_agent::turn::{Evidence, SuspendedCode, Turn};
 use cellblock_agent::wire::{
-    ApiError, Dialect, Draft, ErrorKind, EventKind, Failure, Incomplete, Item, Numbers, Response,
+    ApiError, Dialect, Draft, ErrorKind, EventKind, Failure, IncompleteReason, Item, Numbers, Response,
     ResponseRequest, ResponseStatus, StreamError, StreamEvent, TokenUsage,
 };
 use futures_util::FutureExt as _;
@@ -59,7 +59,7 @@ pub(super) struct Job {
 
 /// Receiver of a turn's events.
 #[derive(Debug)]
-pub(super) enum Ear {
+pub(super) enum EventReceiver {
     /// A client. When it is gone, the turn ends.
     Client(mpsc::Sender<StreamEvent>),
     /// The log of a response that goes on without a client.
@@ -68,7 +68,7 @@ pub(super) enum Ear {
 
 /// Result of a turn.
 #[derive(Debug)]
-pub(super) struct Played {
+pub(super) struct TurnResult {
     pub(super) response: Response,
     pub(super) conversation: Vec<Item>,
     pub(super) container: Option<String>,
@@ -77,7 +77,7 @@ pub(super) struct Played {
     pub(super) remembered: Option<String>,
 }
 
-impl Played {
+impl TurnResult {
     /// Returns the state of the turn while its code waits for the client.
     fn waiting(&self, owner: String, request: &ResponseRequest, code: &SuspendedCode) -> WaitingTurn {
         WaitingTurn {
@@ -96,7 +96,7 @@ impl Played {
 
 /// Tells the events of one turn.
 struct Relay {
-    ear: Ear,
+    ear: EventReceiver,
     dialect: Dialect,
     numbers: Numbers,
     patience: Duration,
@@ -110,7 +110,7 @@ struct Relay {
 
 /// Reason that nobody receives the events any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum LeaveReason {
     /// The client canceled it.
     Cancelled,
     /// The client is gone.
@@ -123,7 +123,7 @@ enum Left {
 
 impl Job {
     /// Plays it to its end. It ends early when it is cancelled, or its client is gone.
-    pub(super) async fn play(self, ear: Ear, cancel: CancellationToken) -> Played {
+    pub(super) async fn play(self, ear: EventReceiver, cancel: CancellationToken) -> TurnResult {
         let Self {
             gateway,
             owner,
@@ -200,7 +200,7 @@ impl Job {
             Some(evidence) => research::keep(&gateway, &owner, evidence, &response).await,
             None => None,
         };
-        let mut played = Played {
+        let mut played = TurnResult {
             response,
             conversation,
             container,
@@ -229,11 +229,11 @@ impl Job {
 }
 
 /// Marks a response that ended before its turn did.
-fn cut_short(response: &mut Response, left: Option<Left>) {
+fn cut_short(response: &mut Response, left: Option<LeaveReason>) {
     tracing::debug!(response = response.id, ?left, "a response was cancelled");
-    if left == Some(Left::Endless) {
+    if left == Some(LeaveReason::Endless) {
         let reason = "max_output_bytes".to_owned();
-        response.incomplete_details = Some(Incomplete { reason });
+        response.incomplete_details = Some(IncompleteReason { reason });
     } else {
         response.status = ResponseStatus::Cancelled;
         response.incomplete_details = None;
@@ -273,12 +273,12 @@ impl Relay {
         &mut self,
         mut events: mpsc::Receiver<StreamEvent>,
         cancel: &CancellationToken,
-    ) -> (Option<StreamEvent>, Option<Left>) {
+    ) -> (Option<StreamEvent>, Option<LeaveReason>) {
         loop {
             let event = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return (None, Some(Left::Cancelled)),
-                () = self.ear.gone() => return (None, Some(Left::Gone)),
+                () = cancel.cancelled() => return (None, Some(LeaveReason::Cancelled)),
+                () = self.ear.gone() => return (None, Some(LeaveReason::Gone)),
                 event = events.recv() => event,
             };
             let Some(event) = event else {
@@ -295,13 +295,13 @@ impl Relay {
             }
             self.said += event.kind.said();
             if self.said > MAX_SAID {
-                return (None, Some(Left::Endless));
+                return (None, Some(LeaveReason::Endless));
             }
             for kind in self.dialect.tell(event.kind) {
                 let event = self.numbers.next(kind);
                 let told = tokio::select! {
                     told = self.deliver(event) => told,
-                    () = cancel.cancelled() => Some(Left::Cancelled),
+                    () = cancel.cancelled() => Some(LeaveReason::Cancelled),
                 };
                 if told.is_some() {
                     return (None, told);
@@ -311,16 +311,16 @@ impl Relay {
     }
 
     /// Gives an event to who listens, and waits for one that is slow, though not for ever.
-    async fn deliver(&self, event: StreamEvent) -> Option<Left> {
+    async fn deliver(&self, event: StreamEvent) -> Option<LeaveReason> {
         match &self.ear {
-            Ear::Log(log) => {
+            EventReceiver::Log(log) => {
                 log.push(&event);
                 None
             }
-            Ear::Client(client) => match client.send_timeout(event, self.patience).await {
+            EventReceiver::Client(client) => match client.send_timeout(event, self.patience).await {
                 Ok(()) => None,
-                Err(mpsc::error::SendTimeoutError::Closed(_)) => Some(Left::Gone),
-                Err(mpsc::error::SendTimeoutError::Timeout(_)) => Some(Left::Stalled),
+                Err(mpsc::error::SendTimeoutError::Closed(_)) => Some(LeaveReason::Gone),
+                Err(mpsc::error::SendTimeoutError::Timeout(_)) => Some(LeaveReason::Stalled),
             },
         }
     }
@@ -357,7 +357,7 @@ impl Relay {
     }
 }
 
-impl Ear {
+impl EventReceiver {
     /// Waits until nobody listens.
     async fn gone(&self) {
         match self {

@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 use super::create::dialect;
 use super::keep;
 use super::prepare::{Memory, prepare};
-use super::run::{Ear, WAITING};
+use super::run::{EventReceiver, WAITING};
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
 use crate::replicas;
@@ -42,7 +42,7 @@ struct Connection {
 
 /// The connection has ended, or has to.
 #[derive(Debug)]
-struct Over;
+struct SocketClosed;
 
 /// Opens a connection for a client that asks for one.
 pub(super) fn open(
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// The next request.
-    async fn next(&mut self) -> Result<String, Over> {
+    async fn next(&mut self) -> Result<String, SocketClosed> {
         loop {
             if Instant::now() >= self.deadline {
                 return self.too_old().await;
@@ -103,7 +103,7 @@ impl Connection {
                 message = self.socket.recv() => self.heard(message).await?,
                 () = self.gateway.stopping.cancelled() => {
                     self.close(close_code::AWAY, "the gateway is stopping").await;
-                    return Err(Over);
+                    return Err(SocketClosed);
                 }
                 () = sleep_until(self.deadline) => {}
                 () = sleep(self.gateway.options.responses.keep_alive) => {
@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Answers a request.
-    async fn turn(&mut self, text: &str) -> Result<(), Over> {
+    async fn turn(&mut self, text: &str) -> Result<(), SocketClosed> {
         let (request, generate) = match create(text) {
             Ok(request) => request,
             Err(error) => return self.refuse(&error).await,
@@ -149,7 +149,7 @@ impl Connection {
         }
         let (sender, mut events) = mpsc::channel(WAITING);
         let played = self.gateway.tasks.spawn(
-            job.play(Ear::Client(sender), CancellationToken::new())
+            job.play(EventReceiver::Client(sender), CancellationToken::new())
                 .in_current_span(),
         );
         loop {
@@ -165,7 +165,7 @@ impl Connection {
             }
         }
         let Ok(played) = played.await else {
-            return Err(Over);
+            return Err(SocketClosed);
         };
         if played.response.status == ResponseStatus::Failed {
             self.forget(previous.as_deref());
@@ -181,20 +181,20 @@ impl Connection {
     }
 
     /// Lets another gateway answer this request and all that follow.
-    async fn relay(&mut self, holder: &HoldingGateway, text: &str) -> Result<(), Over> {
+    async fn relay(&mut self, holder: &HoldingGateway, text: &str) -> Result<(), SocketClosed> {
         let unanswered: Vec<_> = [text.to_owned()]
             .into_iter()
             .chain(self.waiting.drain(..))
             .collect();
         let relayed = replicas::relay(&self.gateway, holder, &self.headers, &mut self.socket, unanswered);
         match relayed.await {
-            Ok(()) => Err(Over),
+            Ok(()) => Err(SocketClosed),
             Err(error) => self.refuse(&error).await,
         }
     }
 
     /// Notes a request that comes while another is answered.
-    async fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), Over> {
+    async fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), SocketClosed> {
         match message {
             Some(Ok(Message::Text(text))) if self.waiting.len() < MAX_WAITING => {
                 self.waiting.push_back(text.as_str().to_owned());
@@ -217,7 +217,7 @@ impl Connection {
                     .await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
-            Some(Ok(Message::Close(_)) | Err(_)) | None => Err(Over),
+            Some(Ok(Message::Close(_)) | Err(_)) | None => Err(SocketClosed),
         }
     }
 
@@ -226,7 +226,7 @@ impl Connection {
         self.memory.take_if(|memory| Some(memory.id.as_str()) == previous);
     }
 
-    async fn too_old(&mut self) -> Result<String, Over> {
+    async fn too_old(&mut self) -> Result<String, SocketClosed> {
         let limit = self.gateway.options.responses.socket_timeout;
         let error = ApiError {
             kind: ErrorKind::InvalidRequestError,
@@ -239,11 +239,11 @@ impl Connection {
         };
         self.refuse(&error).await?;
         self.close(close_code::NORMAL, "open for too long").await;
-        Err(Over)
+        Err(SocketClosed)
     }
 
     /// Tells what is wrong with a request.
-    async fn refuse(&mut self, error: &ApiError) -> Result<(), Over> {
+    async fn refuse(&mut self, error: &ApiError) -> Result<(), SocketClosed> {
         let mut envelope = json!(error);
         envelope["type"] = json!("error");
         envelope["status"] = json!(error.status());
@@ -251,11 +251,11 @@ impl Connection {
     }
 
     /// Sends a message, unless the client does not read for too long.
-    async fn send(&mut self, message: Message) -> Result<(), Over> {
+    async fn send(&mut self, message: Message) -> Result<(), SocketClosed> {
         let patience = self.gateway.options.responses.stall_timeout;
         match timeout(patience, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
-            _ => Err(Over),
+            _ => Err(SocketClosed),
         }
     }
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::turn::KeptResult;
 use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, Item, Part};
-use cellblock_artifact::{About, ArtifactId, Kind, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactId, Kind, Store};
 
 use crate::state::Gateway;
 
@@ -60,7 +60,7 @@ async fn keep(
     media_type: &str,
     bytes: Vec<u8>,
 ) -> Result<ArtifactId, cellblock_artifact::ArtifactError> {
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::Image,
         media_type: media_type.to_owned(),
         origin: None,

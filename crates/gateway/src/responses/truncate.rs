@@ -13,11 +13,11 @@ use futures_util::{StreamExt as _, stream};
 const CUTS: usize = 8;
 
 /// A provider that gets shorter conversations when it finds them too long. What applications and the last user said always stays.
-pub(super) struct Truncating {
+pub(super) struct TruncatingProvider {
     provider: Arc<dyn Provider>,
 }
 
-impl Truncating {
+impl TruncatingProvider {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
         Self { provider }
     }
@@ -32,7 +32,7 @@ impl Truncating {
     }
 }
 
-impl Provider for Truncating {
+impl Provider for TruncatingProvider {
     fn stream(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
             for _ in 0..CUTS {
@@ -91,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+    use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
     use cellblock_agent::wire::{Ids, ResponseRequest};
 
     fn items(input: &serde_json::Value) -> Vec<Item> {
@@ -155,8 +155,8 @@ mod tests {
             ScriptedAnswer::new().fails(too_long()),
             ScriptedAnswer::new().text("ok"),
         ];
-        let provider = Arc::new(Scripted::new(answers));
-        let truncating = Truncating::new(Arc::clone(&provider) as Arc<dyn Provider>);
+        let provider = Arc::new(ScriptedProvider::new(answers));
+        let truncating = TruncatingProvider::new(Arc::clone(&provider) as Arc<dyn Provider>);
         let events: Vec<_> = truncating.stream(request()).await.unwrap().collect().await;
         assert!(events.iter().all(Result::is_ok) && !events.is_empty());
         let lengths: Vec<_> = provider.asked().iter().map(|asked| asked.items.len()).collect();
@@ -165,10 +165,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_conversation_at_its_minimum_gets_the_providers_error() {
-        let provider = Arc::new(Scripted::new(
+        let provider = Arc::new(ScriptedProvider::new(
             (0..9).map(|_| ScriptedAnswer::new().fails(too_long())),
         ));
-        let truncating = Truncating::new(Arc::clone(&provider) as Arc<dyn Provider>);
+        let truncating = TruncatingProvider::new(Arc::clone(&provider) as Arc<dyn Provider>);
         let error = truncating.stream(request()).await.err().unwrap();
         assert!(error.is_too_long());
         assert_eq!(provider.asked().len(), 4);
@@ -176,8 +176,10 @@ mod tests {
 
     #[tokio::test]
     async fn other_errors_are_returned_unchanged() {
-        let provider = Arc::new(Scripted::new([ScriptedAnswer::new().fails(ProviderError::Cut)]));
-        let truncating = Truncating::new(provider as Arc<dyn Provider>);
+        let provider = Arc::new(ScriptedProvider::new([
+            ScriptedAnswer::new().fails(ProviderError::Cut)
+        ]));
+        let truncating = TruncatingProvider::new(provider as Arc<dyn Provider>);
         let events: Vec<_> = truncating.stream(request()).await.unwrap().collect().await;
         assert!(matches!(events[..], [Err(ProviderError::Cut)]));
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::attended::attended;
 use crate::conversions::convert;
 use crate::json::Json;
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::problem::Problem;
 use crate::records::{RunRow, RunsOf};
 use crate::state::{Caller, Gateway};
@@ -59,7 +59,7 @@ pub(crate) fn routes() -> Router<Gateway> {
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
-    query: Queried,
+    query: QueryParameters,
 ) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE, USUAL)?;
     let of = RunsOf {

@@ -48,12 +48,12 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(Unidentified::NoKey(why, error)) => unauthorized(why, &error),
-        Err(Unidentified::Weak(error)) => {
+        Err(AuthRejection::NoKey(why, error)) => unauthorized(why, &error),
+        Err(AuthRejection::Weak(error)) => {
             let answer = (StatusCode::FORBIDDEN, axum::Json(&error));
             refused(answer.into_response(), &error)
         }
-        Err(Unidentified::Records(error)) => Problem::from(error).into_response(),
+        Err(AuthRejection::Records(error)) => Problem::from(error).into_response(),
     }
 }
 
@@ -74,7 +74,7 @@ async fn signed_in(
 
 /// Reason that a caller is not let in.
 #[derive(Debug)]
-pub enum Unidentified {
+pub enum AuthRejection {
     /// There is no key, or it opens nothing. The first value is the reason: `missing`, `unknown`, `expired` or `revoked`.
     NoKey(&'static str, ApiError),
     /// The key asks for a stronger wall than the one that is here.
@@ -83,12 +83,12 @@ pub enum Unidentified {
     Records(RecordsError),
 }
 
-impl From<Unidentified> for Problem {
-    fn from(why: Unidentified) -> Self {
+impl From<AuthRejection> for Problem {
+    fn from(why: AuthRejection) -> Self {
         let (status, error) = match why {
-            Unidentified::NoKey(_, error) => (StatusCode::UNAUTHORIZED, error),
-            Unidentified::Weak(error) => (StatusCode::FORBIDDEN, error),
-            Unidentified::Records(error) => return error.into(),
+            AuthRejection::NoKey(_, error) => (StatusCode::UNAUTHORIZED, error),
+            AuthRejection::Weak(error) => (StatusCode::FORBIDDEN, error),
+            AuthRejection::Records(error) => return error.into(),
         };
         let code = error.code.unwrap_or_default();
         Self::new(status, ErrorKind::InvalidRequestError, &code, error.message)
@@ -102,10 +102,10 @@ impl Gateway {
         secret: Option<&str>,
         path: &str,
         peer: Option<SocketAddr>,
-    ) -> Result<Caller, Unidentified> {
+    ) -> Result<Caller, AuthRejection> {
         let found = self.keys.find(secret.and_then(Secret::parse)).await;
         self.admit(
-            found.map_err(Unidentified::Records)?,
+            found.map_err(AuthRejection::Records)?,
             secret.is_some(),
             path,
             peer,
@@ -131,7 +131,7 @@ impl Gateway {
         shown: bool,
         path: &str,
         peer: Option<SocketAddr>,
-    ) -> Result<Caller, Unidentified> {
+    ) -> Result<Caller, AuthRejection> {
         let required = self.requires_keys();
         let admitted = |caller: Caller| {
             tracing::Span::current().record("owner", &caller.owner);
@@ -140,7 +140,7 @@ impl Gateway {
         };
         let (why, message) = match (found, shown) {
             (KeyLookup::Key(owner, minimum), _) => {
-                self.engine.satisfies(minimum).map_err(Unidentified::Weak)?;
+                self.engine.satisfies(minimum).map_err(AuthRejection::Weak)?;
                 self.quotas.seen(&owner);
                 return admitted(Caller { owner });
             }
@@ -165,7 +165,7 @@ impl Gateway {
             message: message.to_owned(),
             param: None,
         };
-        Err(Unidentified::NoKey(why, error))
+        Err(AuthRejection::NoKey(why, error))
     }
 }
 

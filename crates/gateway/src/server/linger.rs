@@ -25,18 +25,18 @@ pub(super) fn linger(request: Request) -> Request {
         return request;
     }
     request.map(|body| {
-        Body::from_stream(Lingering {
+        Body::from_stream(LingeringBody {
             pieces: Some(body.into_data_stream()),
         })
     })
 }
 
 /// The pieces of a body, none of them once it has ended.
-struct Lingering {
+struct LingeringBody {
     pieces: Option<BodyDataStream>,
 }
 
-impl Stream for Lingering {
+impl Stream for LingeringBody {
     type Item = Result<Bytes, axum::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -51,7 +51,7 @@ impl Stream for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for LingeringBody {
     fn drop(&mut self) {
         // Without a runtime there is no connection either.
         if let (Some(pieces), Ok(runtime)) = (self.pieces.take(), Handle::try_current()) {

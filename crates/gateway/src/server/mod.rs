@@ -27,11 +27,11 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
 use tower_http::catch_panic::CatchPanicLayer;
 
-pub use auth::Unidentified;
+pub use auth::AuthRejection;
 pub use mount::{Form, Mount};
 pub use observe::RequestId;
 pub use start::{ServeError, check};
-pub use stop::Serving;
+pub use stop::GatewayServer;
 pub use tls::TlsError;
 pub use waiting::{StartReason, answer_meanwhile};
 

@@ -117,11 +117,13 @@ impl Mount {
 
 /// Reason that a request was not let through, in addition to the answer in the API's form.
 #[derive(Clone, Debug)]
-pub(super) struct Refused(String);
+pub(super) struct AuthRefusal(String);
 
 /// The answer to a request that is not let through.
 pub(super) fn refused(mut response: Response, error: &ApiError) -> Response {
-    response.extensions_mut().insert(Refused(error.message.clone()));
+    response
+        .extensions_mut()
+        .insert(AuthRefusal(error.message.clone()));
     response
 }
 
@@ -133,7 +135,7 @@ pub(super) async fn speak(State(mounts): State<Vec<Mount>>, request: Request, ne
         .and_then(|mount| mount.form);
     let mut response = next.run(request).await;
     if let Some(form) = form
-        && let Some(Refused(why)) = response.extensions_mut().remove()
+        && let Some(AuthRefusal(why)) = response.extensions_mut().remove()
     {
         response.headers_mut().remove(CONTENT_LENGTH);
         *response.body_mut() = Body::from(form(&why));

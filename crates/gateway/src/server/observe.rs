@@ -52,7 +52,7 @@ pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) ->
         .size_hint()
         .upper()
         .is_none_or(|bytes| bytes > LARGE_BODY);
-    let mut counted = Counted::begin(method, route, is_large);
+    let mut counted = RequestCount::begin(method, route, is_large);
     // A body that nobody goes on sending does not hold its request for ever.
     let request = linger(request.map(|body| Body::new(TimeoutBody::new(idle, body))));
     let mut response = retry::answer(next.run(request)).instrument(span.clone()).await;
@@ -100,7 +100,7 @@ fn known(method: &Method) -> &'static str {
 }
 
 /// A request that is being answered. It is counted when this is dropped: also where its client has gone before there was an answer.
-struct Counted {
+struct RequestCount {
     method: &'static str,
     route: Arc<str>,
     status: Option<u16>,
@@ -108,7 +108,7 @@ struct Counted {
     has_large_body: bool,
 }
 
-impl Counted {
+impl RequestCount {
     fn begin(method: &'static str, route: Arc<str>, has_large_body: bool) -> Self {
         crate::metrics::request_began();
         Self {
@@ -121,7 +121,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for RequestCount {
     fn drop(&mut self) {
         crate::metrics::request_ended(self.method, &self.route, self.status, self.since.elapsed());
         if self.has_large_body {

@@ -26,7 +26,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// A gateway that has started, and answers once it runs.
 #[derive(Debug)]
 #[must_use = "nothing is answered until it runs"]
-pub struct Serving {
+pub struct GatewayServer {
     gateway: Gateway,
     acceptor: Acceptor,
     listener: TcpListener,
@@ -35,7 +35,7 @@ pub struct Serving {
     others: Vec<(TcpListener, Router)>,
 }
 
-impl Serving {
+impl GatewayServer {
     /// Also answers on the listener of a mounted service, without TLS. The service checks `Host` and `Origin` itself; connections are limited,
     /// and answers completed and logged as the gateway's own.
     pub fn with_listener(mut self, listener: TcpListener, routes: Router) -> Self {
@@ -112,7 +112,7 @@ impl Gateway {
     ///
     /// The services of others are served beside its own routes. What they do beyond a request they put among its `tasks`, and end when `ending`
     /// says so.
-    pub async fn start(&self, listener: TcpListener, mounts: &[Mount]) -> Result<Serving, ServeError> {
+    pub async fn start(&self, listener: TcpListener, mounts: &[Mount]) -> Result<GatewayServer, ServeError> {
         check(&self.options, &self.records).await?;
         let address = self.options.listen;
         let listen = |source| ServeError::Listen { address, source };
@@ -140,7 +140,7 @@ impl Gateway {
             closing: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        Ok(Serving {
+        Ok(GatewayServer {
             gateway: self.clone(),
             acceptor,
             listener,

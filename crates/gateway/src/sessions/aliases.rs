@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::body;
-use super::inputs::{Given, file_of};
+use super::inputs::{InputValue, file_of};
 use crate::conversions::convert;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
@@ -94,7 +94,7 @@ pub(crate) async fn add(
     let held = gateway.sessions.find(&caller, &id)?;
     aliases(&held)?;
     let request: AliasRequest = body::json(&headers, &body)?;
-    let given = Given {
+    let given = InputValue {
         value: request.value,
         data: request.data,
         artifact: request.artifact,
@@ -143,11 +143,11 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<AliasAnswer>>, Problem> {
+) -> Result<Json<ListAnswer<AliasAnswer>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let entries = aliases(&held)?.entries();
     let answers = entries.iter().map(|entry| AliasAnswer::from(&**entry));
-    Ok(Json(Listed::new(answers.collect())))
+    Ok(Json(ListAnswer::new(answers.collect())))
 }
 
 fn aliases(held: &HostedSession) -> Result<&AliasStore, Problem> {

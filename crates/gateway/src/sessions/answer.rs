@@ -127,7 +127,7 @@ impl SessionAnswer {
     clippy::struct_field_names,
     reason = "the fields are those of OpenAI's answers"
 )]
-pub(crate) struct Deleted {
+pub(crate) struct DeletionAnswer {
     /// Type of the object, followed by `.deleted`.
     object: String,
     /// Its ID or path.
@@ -136,7 +136,7 @@ pub(crate) struct Deleted {
     deleted: bool,
 }
 
-impl Deleted {
+impl DeletionAnswer {
     pub(super) fn new(what: &str, id: String) -> Self {
         Self {
             object: format!("{what}.deleted"),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::sessions::{StoredCell, lock};
 use crate::state::{Caller, Gateway};
@@ -45,12 +45,12 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<Value>>, Problem> {
+) -> Result<Json<ListAnswer<Value>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let cells = lock(&held.cells);
     let cells: Vec<_> = cells.iter().map(|(cell, gone)| (cell.clone(), gone)).collect();
     let cells = cells.iter().filter_map(|(cell, gone)| answer(cell, *gone).ok());
-    Ok(Json(Listed::new(cells.collect())))
+    Ok(Json(ListAnswer::new(cells.collect())))
 }
 
 /// Returns a stored cell as it is now.

@@ -5,10 +5,10 @@ use axum::http::StatusCode;
 use cellblock_interpreter::session::checkpoints::{Checkpoint, NewCheckpoint, RolledBack};
 use serde::Deserialize;
 
-use super::answer::Deleted;
+use super::answer::DeletionAnswer;
 use super::run::attended;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
@@ -75,12 +75,12 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<Checkpoint>>, Problem> {
+) -> Result<Json<ListAnswer<Checkpoint>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let session = held.session.clone();
     let kept = attended(&gateway, turn, async move { Ok(session.checkpoints().await?) }).await?;
-    Ok(Json(Listed::new(kept)))
+    Ok(Json(ListAnswer::new(kept)))
 }
 
 /// Drops a checkpoint and frees its memory.
@@ -96,7 +96,7 @@ pub(crate) async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((id, checkpoint)): Path<(String, String)>,
-) -> Result<Json<Deleted>, Problem> {
+) -> Result<Json<DeletionAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let wanted = checkpoint.clone();
@@ -107,7 +107,7 @@ pub(crate) async fn delete(
         Ok(())
     })
     .await?;
-    Ok(Json(Deleted::new("session.checkpoint", checkpoint)))
+    Ok(Json(DeletionAnswer::new("session.checkpoint", checkpoint)))
 }
 
 /// Makes the variables and files of a session what they were at a checkpoint, and ends its processes. All checkpoints are kept.

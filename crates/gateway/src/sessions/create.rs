@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use super::answer::SessionAnswer;
 use super::body;
-use super::inputs::{self, Given};
+use super::inputs::{self, InputValue};
 use super::{limits, volume};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -96,7 +96,7 @@ pub(crate) struct CreateRequest {
     minimum_backend: Option<BackendKind>,
     /// Inputs to bind before the first cell.
     #[schema(value_type = Object)]
-    inputs: BTreeMap<String, Given>,
+    inputs: BTreeMap<String, InputValue>,
 }
 
 /// Creates a session. Its sandbox is created on first use.
@@ -152,7 +152,7 @@ pub(crate) async fn create(
     };
     let disk = terms.limits.disk_bytes;
     let (session, volume) = volume::begin(&gateway, &caller, volume, disk, of_session).await?;
-    let opening = Opening {
+    let opening = SessionParts {
         toolset,
         terms,
         connectors,
@@ -168,7 +168,7 @@ pub(crate) async fn create(
 }
 
 /// Parts of a new session in addition to the session of the interpreter.
-pub(super) struct Opening {
+pub(super) struct SessionParts {
     pub(super) toolset: ToolsetKind,
     pub(super) terms: SessionTerms,
     pub(super) connectors: Vec<Arc<dyn Connector>>,
@@ -176,7 +176,7 @@ pub(super) struct Opening {
     pub(super) permit: SandboxPermit,
 }
 
-impl Opening {
+impl SessionParts {
     /// Opens the toolset of a session, which has no inputs and cells yet.
     pub(super) async fn open(
         self,

@@ -7,12 +7,12 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::hosting::uploads::DeclaredSize;
-use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench};
+use cellblock_interpreter::workbench::{DatasetMount, DatasetSource, Workbench};
 use serde::Deserialize;
 
 use crate::conversions::convert;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
@@ -50,7 +50,7 @@ pub(crate) async fn add(
     Query(query): Query<DatasetQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Result<(StatusCode, Json<Mounted>), Problem> {
+) -> Result<(StatusCode, Json<DatasetMount>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     workbench(&held)?;
     let size = DeclaredSize::of(&headers);
@@ -101,9 +101,9 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<Mounted>>, Problem> {
+) -> Result<Json<ListAnswer<DatasetMount>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    Ok(Json(Listed::new(held.session.datasets())))
+    Ok(Json(ListAnswer::new(held.session.datasets())))
 }
 
 fn workbench(held: &HostedSession) -> Result<&Workbench, ApiError> {

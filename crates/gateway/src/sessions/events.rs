@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use cellblock_interpreter::session::timeline::SessionEvent;
 
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -22,7 +22,7 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<SessionEvent>>, Problem> {
+) -> Result<Json<ListAnswer<SessionEvent>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    Ok(Json(Listed::new(held.session.events())))
+    Ok(Json(ListAnswer::new(held.session.events())))
 }

@@ -14,7 +14,7 @@ use cellblock_interpreter::session::ListedFile;
 use serde::Serialize;
 use tokio_util::io::ReaderStream;
 
-use super::answer::Deleted;
+use super::answer::DeletionAnswer;
 use crate::artifacts::{is_active, type_of};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -187,12 +187,12 @@ pub(crate) async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
-) -> Result<Json<Deleted>, Problem> {
+) -> Result<Json<DeletionAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let path = writable(&path)?;
     let _turn = held.turn().await?;
     held.session.remove_file(&path).await?;
-    Ok(Json(Deleted::new("session.file", path)))
+    Ok(Json(DeletionAnswer::new("session.file", path)))
 }
 
 /// The path in the sandbox. The guest judges it; here it is only made sure that it is one of a file that a route is for.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::answer::SessionAnswer;
-use super::create::Opening;
+use super::create::SessionParts;
 use super::run::attended;
 use crate::json::Json;
 use crate::problem::Problem;
@@ -99,7 +99,7 @@ pub(crate) async fn fork(
     let forks = attended(&gateway, turn, async move { Ok(session.fork(options).await?) }).await?;
     let mut hosted = Vec::new();
     for ((id, (place, permit)), session) in ids.iter().zip(places).zip(forks) {
-        let opening = Opening {
+        let opening = SessionParts {
             toolset: held.toolset,
             terms: held.terms.clone(),
             connectors: held.connectors.clone(),

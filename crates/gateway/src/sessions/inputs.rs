@@ -28,7 +28,8 @@ use crate::state::{Caller, Gateway};
 /// Data in a request: one of `value`, `data` and `artifact`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Given {
+#[schema(as = Given)]
+pub(crate) struct InputValue {
     /// Any JSON value, bound as the equivalent Python object. It goes there as it was sent: numbers have any size.
     #[serde(deserialize_with = "present")]
     #[schema(value_type = Option<Object>)]
@@ -74,7 +75,7 @@ pub(crate) struct InputBound {
         ("name" = String, Path, description = "A Python identifier"),
         ("format" = Option<String>, Query, description = "Format of the body"),
     ),
-    request_body(content((Given = "application/json"), (Vec<u8> = "application/octet-stream"))),
+    request_body(content((InputValue = "application/json"), (Vec<u8> = "application/octet-stream"))),
     responses(
         (status = 200, description = "The input was bound", body = crate::openapi::InputBound),
         (status = 400, description = "The input cannot be bound", body = crate::openapi::Error),
@@ -97,7 +98,7 @@ pub(crate) async fn put(
         let bytes = to_bytes(body, gateway.options.http.max_body)
             .await
             .map_err(|_| Problem::body_too_large(gateway.options.http.max_body))?;
-        let given: Given = body::json(&headers, &bytes)?;
+        let given: InputValue = body::json(&headers, &bytes)?;
         let _turn = held.turn().await?;
         bind_given(&gateway, &caller, &held, &name, given).await?
     } else {
@@ -122,7 +123,7 @@ pub(super) async fn bind_given(
     caller: &Caller,
     held: &RestSession,
     name: &str,
-    given: Given,
+    given: InputValue,
 ) -> Result<InputBound, Problem> {
     let (received, format) = file_of(gateway, caller, given, &format!("inputs.{name}")).await?;
     bind(gateway, held, name, format, received).await
@@ -132,7 +133,7 @@ pub(super) async fn bind_given(
 pub(super) async fn file_of(
     gateway: &Gateway,
     caller: &Caller,
-    given: Given,
+    given: InputValue,
     field: &str,
 ) -> Result<(SpooledUpload, InputFormat), Problem> {
     let wants_format = || {
@@ -142,7 +143,7 @@ pub(super) async fn file_of(
         )
     };
     match given {
-        Given {
+        InputValue {
             value: Some(value),
             data: None,
             artifact: None,
@@ -151,7 +152,7 @@ pub(super) async fn file_of(
             let bytes = value.get().as_bytes().to_vec();
             Ok((gateway.spool(caller, bytes).await?, InputFormat::Value))
         }
-        Given {
+        InputValue {
             value: None,
             data: Some(data),
             artifact: None,
@@ -166,7 +167,7 @@ pub(super) async fn file_of(
             })?;
             Ok((gateway.spool(caller, bytes).await?, format))
         }
-        Given {
+        InputValue {
             value: None,
             data: None,
             artifact: Some(sha256),

@@ -2,21 +2,21 @@
 
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
-use cellblock_interpreter::session::hibernate::Hibernated;
+use cellblock_interpreter::session::hibernate::HibernationSummary;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::{Deleted, SessionAnswer};
+use super::answer::{DeletionAnswer, SessionAnswer};
 use super::run::attended;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::replicas::{self, MissingServer};
 use crate::state::{Caller, Gateway};
 
 /// Result of an interrupt.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct Interrupted {
+pub(crate) struct InterruptAnswer {
     /// `session.interrupt`.
     object: &'static str,
     /// Whether code was running.
@@ -27,7 +27,7 @@ pub(crate) struct Interrupted {
 #[derive(Debug, Serialize)]
 pub(crate) struct SessionList {
     #[serde(flatten)]
-    listed: Listed<Value>,
+    listed: ListAnswer<Value>,
     /// Servers that may have more, and did not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_servers: Vec<MissingServer>,
@@ -58,7 +58,7 @@ pub(crate) async fn list(
         all.extend(others);
         all.sort_by_key(|session| session["created_at"].as_u64());
     }
-    let listed = Listed::new(all);
+    let listed = ListAnswer::new(all);
     Ok(Json(SessionList {
         listed,
         missing_servers,
@@ -96,10 +96,10 @@ pub(crate) async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Deleted>, Problem> {
+) -> Result<Json<DeletionAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     gateway.sessions.0.end(&held).await;
-    Ok(Json(Deleted::new("session", id)))
+    Ok(Json(DeletionAnswer::new("session", id)))
 }
 
 /// Interrupts the code of a session. Variables are kept unless the code does not react.
@@ -115,12 +115,12 @@ pub(crate) async fn interrupt(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Interrupted>, Problem> {
+) -> Result<Json<InterruptAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let interrupted = held.holds() > 0;
     held.session.interrupt();
     let object = "session.interrupt";
-    Ok(Json(Interrupted { object, interrupted }))
+    Ok(Json(InterruptAnswer { object, interrupted }))
 }
 
 /// Ends the kernel, the processes and the checkpoints of a session, and frees their memory. Files are kept. The next cell starts a new
@@ -137,7 +137,7 @@ pub(crate) async fn hibernate(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Hibernated>, Problem> {
+) -> Result<Json<HibernationSummary>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let session = held.session.clone();

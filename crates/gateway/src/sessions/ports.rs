@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::preview::{LINKS, PreviewLink, host};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
@@ -59,14 +59,14 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<Port>>, Problem> {
+) -> Result<Json<ListAnswer<Port>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let ports = held.session.ports().list().await?;
     let port = |port| Port {
         port,
         path: format!("/v1/sessions/{id}/proxy/{port}/"),
     };
-    Ok(Json(Listed::new(ports.into_iter().map(port).collect())))
+    Ok(Json(ListAnswer::new(ports.into_iter().map(port).collect())))
 }
 
 /// Makes a signed link to a port, for browsers, which send no key. It ends with its time, or with the session.

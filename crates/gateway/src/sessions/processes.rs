@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::body;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -217,11 +217,11 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<ProcessAnswer>>, Problem> {
+) -> Result<Json<ListAnswer<ProcessAnswer>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let listed = held.session.processes().list();
     let listed = listed.into_iter().map(|process| answer(&id, process).0);
-    Ok(Json(Listed::new(listed.collect())))
+    Ok(Json(ListAnswer::new(listed.collect())))
 }
 
 /// Reads output of a process from an offset.

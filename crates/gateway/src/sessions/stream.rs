@@ -200,13 +200,13 @@ impl Teller {
 
     async fn tell(&self, name: &'static str, event: &CellEvent<'_>) {
         #[derive(Serialize)]
-        struct Numbered<'a> {
+        struct NumberedEvent<'a> {
             #[serde(flatten)]
             event: &'a CellEvent<'a>,
             sequence_number: u64,
         }
         let sequence_number = self.number.load(Ordering::Relaxed);
-        let numbered = Numbered {
+        let numbered = NumberedEvent {
             event,
             sequence_number,
         };

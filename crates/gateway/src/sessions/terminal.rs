@@ -53,7 +53,7 @@ struct Request {
 }
 
 /// Reason that a connection is closed.
-type Closing = CloseFrame;
+type CloseReason = CloseFrame;
 
 struct Connection {
     gateway: Gateway,
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// Sends what the process writes. Returns `None` if nobody is left to hear the end.
-    async fn show(&self, to: &mut SplitSink<WebSocket, Message>, mut offset: u64) -> Option<Closing> {
+    async fn show(&self, to: &mut SplitSink<WebSocket, Message>, mut offset: u64) -> Option<CloseReason> {
         loop {
             let part = self.processes().output(&self.process, offset, PART, QUIET);
             let part = match part.await {
@@ -157,7 +157,7 @@ impl Connection {
     }
 
     /// Passes on what the client sends.
-    async fn listen(&self, from: &mut SplitStream<WebSocket>) -> Option<Closing> {
+    async fn listen(&self, from: &mut SplitStream<WebSocket>) -> Option<CloseReason> {
         while let Some(Ok(message)) = from.next().await {
             let done = match message {
                 Message::Binary(bytes) => self.processes().input(&self.process, &bytes, false).await,
@@ -196,7 +196,7 @@ fn expected() -> String {
     format!("expected {{\"resize\": {{\"rows\", \"columns\"}}}} with numbers from 1 to {MAX_TERMINAL}")
 }
 
-fn failed(error: &Error) -> Closing {
+fn failed(error: &Error) -> CloseReason {
     match error {
         Error::Process(ProcessError::Full { .. }) => {
             because(close_code::POLICY, "the process does not read its input")
@@ -209,7 +209,7 @@ fn failed(error: &Error) -> Closing {
     }
 }
 
-fn because(code: u16, reason: impl AsRef<str>) -> Closing {
+fn because(code: u16, reason: impl AsRef<str>) -> CloseReason {
     CloseFrame {
         code,
         reason: reason.as_ref().into(),

@@ -18,7 +18,7 @@ use super::inputs::unknown;
 use super::run::{attended, finish};
 use crate::artifacts;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
@@ -57,10 +57,10 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<ToolAnswer>>, Problem> {
+) -> Result<Json<ListAnswer<ToolAnswer>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let definitions = held.definitions().iter().cloned();
-    Ok(Json(Listed::new(definitions.map(ToolAnswer::from).collect())))
+    Ok(Json(ListAnswer::new(definitions.map(ToolAnswer::from).collect())))
 }
 
 /// Calls a tool. If the toolset rejects the call, the status is 200 and the result explains the

@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::session::checkpoints::CheckpointError;
-use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, Tried, TryChanges};
+use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, TryChanges, TryResult};
 use serde::{Deserialize, Serialize};
 
 use super::cells::CellAnswer;
@@ -90,7 +90,7 @@ pub(crate) async fn run(
         async move {
             let code = cell.code.clone();
             let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
-            let Tried {
+            let TryResult {
                 execution,
                 changes,
                 undecided,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::run::attended;
 use crate::artifacts;
 use crate::json::Json;
-use crate::listing::Listed;
+use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
@@ -59,17 +59,17 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<Variable>>, Problem> {
+) -> Result<Json<ListAnswer<Variable>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
     if nothing_ran && held.toolset.runs_cells() {
         // No sandbox is made only to find it empty.
-        return Ok(Json(Listed::new(Vec::new())));
+        return Ok(Json(ListAnswer::new(Vec::new())));
     }
     let session = held.session.clone();
     let variables = attended(&gateway, turn, async move { Ok(session.variables().await?) }).await?;
-    Ok(Json(Listed::new(variables)))
+    Ok(Json(ListAnswer::new(variables)))
 }
 
 /// Returns a variable's value and origin. The request counts as a cell.

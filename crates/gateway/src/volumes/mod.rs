@@ -17,7 +17,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::json::{Json, deleted};
-use crate::listing::{self, Queried};
+use crate::listing::{self, QueryParameters};
 use crate::problem::Problem;
 use crate::records::{VolumeOpening, VolumeRemoval};
 use crate::state::{Caller, Gateway};
@@ -53,7 +53,7 @@ pub(crate) fn routes() -> Router<Gateway> {
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
-    query: Queried,
+    query: QueryParameters,
 ) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE, USUAL)?;
     let found = gateway.records.volumes(&caller.owner, page).await?;

@@ -4,12 +4,12 @@ use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Got, bench, block_on, logs, runs, start};
+use crate::support::{Bench, HttpAnswer, bench, block_on, logs, runs, start};
 
 /// The smallest picture there is.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and more";
 
-async fn plain(bench: &Bench, model: &str, part: &Value) -> Got {
+async fn plain(bench: &Bench, model: &str, part: &Value) -> HttpAnswer {
     let input = json!([{"role": "user", "content": [{"type": "input_text", "text": "See:"}, part]}]);
     bench
         .post("responses", &json!({"model": model, "input": input}))

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
@@ -42,7 +42,7 @@ async fn interpreter() -> Interpreter {
 
 /// Models by their names, each with a script of its own.
 #[derive(Default)]
-struct Scripts(Mutex<HashMap<String, Arc<Scripted>>>);
+struct Scripts(Mutex<HashMap<String, Arc<ScriptedProvider>>>);
 
 impl Provider for Scripts {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
@@ -100,12 +100,12 @@ pub(crate) async fn start(records: Records, change: impl FnOnce(&mut Options)) -
 
 /// An answer over HTTP.
 #[derive(Debug)]
-pub(crate) struct Got {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) body: Value,
 }
 
-impl Got {
+impl HttpAnswer {
     /// The body of an answer that has to be good.
     pub(crate) fn ok(self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
@@ -137,8 +137,8 @@ impl Bench {
         &self,
         model: &str,
         answers: impl IntoIterator<Item = ScriptedAnswer>,
-    ) -> Arc<Scripted> {
-        let script = Arc::new(Scripted::new(answers));
+    ) -> Arc<ScriptedProvider> {
+        let script = Arc::new(ScriptedProvider::new(answers));
         let mut scripts = self.scripts.0.lock();
         scripts.insert(model.to_owned(), Arc::clone(&script));
         script
@@ -151,23 +151,23 @@ impl Bench {
             .header("x-owner", self.owner)
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Got {
+    async fn send(&self, request: reqwest::RequestBuilder) -> HttpAnswer {
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
         let text = answer.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}"));
-        Got { status, body }
+        HttpAnswer { status, body }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Got {
+    pub(crate) async fn get(&self, path: &str) -> HttpAnswer {
         self.send(self.request("GET", path)).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Got {
+    pub(crate) async fn delete(&self, path: &str) -> HttpAnswer {
         self.send(self.request("DELETE", path)).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Got {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> HttpAnswer {
         let request = self
             .request("POST", path)
             .header("content-type", "application/json");
@@ -175,7 +175,13 @@ impl Bench {
     }
 
     /// Sends a form with a file and other fields.
-    pub(crate) async fn upload(&self, path: &str, name: &str, bytes: &[u8], fields: &[(&str, &str)]) -> Got {
+    pub(crate) async fn upload(
+        &self,
+        path: &str,
+        name: &str,
+        bytes: &[u8],
+        fields: &[(&str, &str)],
+    ) -> HttpAnswer {
         let mut body = Vec::new();
         for (field, value) in fields {
             let part =
@@ -214,7 +220,7 @@ impl Bench {
     }
 
     /// A response of a model to what is said, whose code runs in a container.
-    pub(crate) async fn respond(&self, model: &str, input: &Value, container: &Value) -> Got {
+    pub(crate) async fn respond(&self, model: &str, input: &Value, container: &Value) -> HttpAnswer {
         let body = json!({
             "model": model, "input": input, "include": ["code_interpreter_call.outputs"],
             "tools": [{"type": "code_interpreter", "container": container}],

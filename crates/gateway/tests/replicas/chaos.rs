@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::Scripted;
+use cellblock_agent::provider::scripted::ScriptedProvider;
 use cellblock_gateway::Options;
 use cellblock_testkit::wait::{until, until_ok};
 use cellblock_testkit::{DatabaseServer, require};
@@ -24,7 +24,7 @@ const HANGS: Duration = Duration::from_secs(30);
 
 /// Results of the requests to a session, which continue until they are stopped.
 #[derive(Debug, Default)]
-struct Seen {
+struct ChaosCounts {
     /// The last value of its counter.
     value: AtomicU64,
     /// Answers since somebody last looked.
@@ -45,7 +45,7 @@ fn change(options: &mut Options) {
 }
 
 /// Uses a session through one gateway after the other.
-async fn use_it(session: String, through: Vec<Api>, seen: Arc<Seen>, stop: Arc<AtomicBool>) {
+async fn use_it(session: String, through: Vec<Api>, seen: Arc<ChaosCounts>, stop: Arc<AtomicBool>) {
     let cells = format!("{session}/cells");
     for api in through.iter().cycle() {
         if stop.load(Ordering::Relaxed) {
@@ -81,7 +81,7 @@ async fn use_it(session: String, through: Vec<Api>, seen: Arc<Seen>, stop: Arc<A
 }
 
 /// Waits until each of these sessions has answered once more.
-async fn answering(seen: &[Arc<Seen>]) {
+async fn answering(seen: &[Arc<ChaosCounts>]) {
     for it in seen {
         let before = it.answers.load(Ordering::Relaxed);
         until("a session answers", || {
@@ -96,7 +96,7 @@ fn sessions_answer_or_are_told_lost_while_gateways_and_the_database_end() {
     require!(Postgres);
     let mut server = block_on(DatabaseServer::postgres());
     let url = block_on(database(&server));
-    let model: Arc<dyn Provider> = Arc::new(Scripted::new([]));
+    let model: Arc<dyn Provider> = Arc::new(ScriptedProvider::new([]));
     // A runtime of its own: when it is dropped, nothing of the gateway runs any more, as after SIGKILL.
     let process = Runtime::new().unwrap();
     let (victim, at) = process.block_on(async {
@@ -115,7 +115,7 @@ fn sessions_answer_or_are_told_lost_while_gateways_and_the_database_end() {
         let mut tasks = Vec::new();
         for api in &apis {
             for _ in 0..EACH {
-                let (session, seen) = (api.session().await, Arc::new(Seen::default()));
+                let (session, seen) = (api.session().await, Arc::new(ChaosCounts::default()));
                 // A first sandbox may take long on a busy machine.
                 assert_eq!(api.run(&session, "x = 0\nx").await, 0);
                 all.push(Arc::clone(&seen));

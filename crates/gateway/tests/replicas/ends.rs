@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::Scripted;
+use cellblock_agent::provider::scripted::ScriptedProvider;
 use cellblock_testkit::wait::until_ok;
 use cellblock_testkit::{DatabaseServer, require};
 use serde_json::json;
@@ -29,7 +29,7 @@ fn a_killed_gateway_is_noticed_and_conversations_go_on_with_their_files() {
         runs("c2", "print(open('kept.txt').read(), 'x' in globals())"),
         says("two"),
     ];
-    let provider: Arc<dyn Provider> = Arc::new(Scripted::new(answers));
+    let provider: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(answers));
     // A runtime of its own: when it is dropped, nothing of the gateway runs any more, as after SIGKILL.
     let process = Runtime::new().unwrap();
     let (gateway, address) = process.block_on(async {
@@ -93,7 +93,7 @@ fn requests_for_another_gateway_fail_for_now_while_postgres_is_down() {
     block_on(async {
         let mut server = DatabaseServer::postgres().await;
         let url = database(&server).await;
-        let model: Arc<dyn Provider> = Arc::new(Scripted::new([]));
+        let model: Arc<dyn Provider> = Arc::new(ScriptedProvider::new([]));
         let interpreter = shared_interpreter().await;
         let (first, at) = replica(&url, Arc::clone(&model), Arc::clone(&interpreter), |_| {}).await;
         let (_second, other) = replica(&url, model, interpreter, |_| {}).await;

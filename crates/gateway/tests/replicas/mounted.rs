@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post, put};
 use bytes::Bytes;
-use cellblock_agent::provider::scripted::Scripted;
+use cellblock_agent::provider::scripted::ScriptedProvider;
 use cellblock_gateway::Gateway;
 use cellblock_gateway::server::Mount;
 use cellblock_testkit::{DatabaseServer, require};
@@ -137,7 +137,7 @@ fn what_an_owner_has_in_a_mounted_service_is_used_through_any_gateway() {
         let url = database(&server).await;
         let interpreter = shared_interpreter().await;
         let start = async || {
-            let model = Arc::new(Scripted::new([]));
+            let model = Arc::new(ScriptedProvider::new([]));
             replica_with(&url, model, Arc::clone(&interpreter), |_| {}, Notes::mount).await
         };
         let ((first, at), (second, other)) = (start().await, start().await);

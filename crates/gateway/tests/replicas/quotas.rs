@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_agent::provider::scripted::Scripted;
+use cellblock_agent::provider::scripted::ScriptedProvider;
 use cellblock_testkit::require;
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::support::{block_on, code, pair_with};
 fn sandboxes_of_a_key_are_counted_over_all_gateways() {
     require!(Postgres);
     block_on(async {
-        let pair = pair_with(Arc::new(Scripted::new([])), |options| {
+        let pair = pair_with(Arc::new(ScriptedProvider::new([])), |options| {
             options.quotas.sandboxes = Some(3);
         })
         .await;
@@ -44,7 +44,7 @@ fn sandboxes_of_a_key_are_counted_over_all_gateways() {
 fn a_quota_per_minute_holds_over_all_gateways() {
     require!(Postgres);
     block_on(async {
-        let pair = pair_with(Arc::new(Scripted::new([])), |options| {
+        let pair = pair_with(Arc::new(ScriptedProvider::new([])), |options| {
             options.quotas.cells_per_minute = Some(6);
         })
         .await;
@@ -77,7 +77,7 @@ fn a_quota_per_minute_holds_over_all_gateways() {
 fn cells_that_run_at_once_are_counted_over_all_gateways() {
     require!(Postgres);
     block_on(async {
-        let pair = pair_with(Arc::new(Scripted::new([])), |options| {
+        let pair = pair_with(Arc::new(ScriptedProvider::new([])), |options| {
             options.quotas.concurrent_cells = Some(1);
         })
         .await;

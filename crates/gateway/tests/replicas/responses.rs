@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::support::{
     block_on, code, in_container, model, pair, pair_with, printed, read, runs, says, three_turns,
 };
-use crate::waiting::Waiting;
+use crate::waiting::WaitingProvider;
 
 #[test]
 fn a_container_keeps_its_variables_whichever_gateway_is_asked() {
@@ -111,7 +111,7 @@ fn a_conversation_goes_on_in_its_container_through_another_gateway() {
 fn a_background_response_is_followed_and_canceled_through_another_gateway() {
     require!(Postgres);
     block_on(async {
-        let (waiting, gate) = Waiting::new();
+        let (waiting, gate) = WaitingProvider::new();
         let pair = pair_with(waiting, |_| {}).await;
         let (one, two) = (&pair.one, &pair.two);
         let begin = async || {
@@ -184,7 +184,7 @@ fn a_request_that_is_too_large_gets_the_usual_error_where_records_are_shared() {
     require!(Postgres);
     block_on(async {
         let pair = pair_with(
-            Arc::new(cellblock_agent::provider::scripted::Scripted::new([])),
+            Arc::new(cellblock_agent::provider::scripted::ScriptedProvider::new([])),
             |options| options.http.max_body = 1000,
         )
         .await;

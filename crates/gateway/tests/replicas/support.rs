@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_artifact::Store;
 use cellblock_gateway::keys::KeyTerms;
 use cellblock_gateway::records::{PostgresUrl, Records};
@@ -109,7 +109,7 @@ pub(crate) struct Pair {
 
 /// Two gateways whose model gives these answers, each request the next one.
 pub(crate) async fn pair(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Pair {
-    pair_with(Arc::new(Scripted::new(answers)), |_| {}).await
+    pair_with(Arc::new(ScriptedProvider::new(answers)), |_| {}).await
 }
 
 pub(crate) async fn pair_with(provider: Arc<dyn Provider>, change: impl Fn(&mut Options)) -> Pair {

@@ -6,7 +6,7 @@ use cellblock_agent::provider::Provider;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, events, names, serve, serve_with};
-use crate::waiting::Waiting;
+use crate::waiting::WaitingProvider;
 
 async fn begin(server: &Server) -> String {
     let made = server
@@ -28,7 +28,7 @@ async fn follow(server: &Server, id: &str, after: Option<u64>) -> Vec<Value> {
 #[test]
 fn a_background_response_is_answered_at_once_and_found_when_it_is_whole() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let id = begin(&server).await;
         server.until(&id, "in_progress").await;
@@ -42,7 +42,7 @@ fn a_background_response_is_answered_at_once_and_found_when_it_is_whole() {
 #[test]
 fn events_can_be_followed_from_any_on_while_it_runs_and_after() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let id = begin(&server).await;
         let (one, two) = (server.of("ann"), server.of("ann"));
@@ -80,7 +80,7 @@ fn events_can_be_followed_from_any_on_while_it_runs_and_after() {
 #[test]
 fn a_stream_of_a_background_response_can_be_left_and_it_goes_on() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let mut stream = server.stream(json!({"input": "x", "background": true})).await;
         let first = stream.chunk().await.unwrap().unwrap();
@@ -95,7 +95,7 @@ fn a_stream_of_a_background_response_can_be_left_and_it_goes_on() {
 #[test]
 fn a_background_response_can_be_cancelled_twice_and_others_cannot() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let id = begin(&server).await;
         server.until(&id, "in_progress").await;
@@ -124,7 +124,7 @@ fn a_background_response_can_be_cancelled_twice_and_others_cannot() {
 #[test]
 fn what_finds_no_place_waits_and_more_than_may_wait_is_refused() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve_with(model as Arc<dyn Provider>, |options| {
             (options.responses.max_background, options.responses.max_queued) = (1, 1);
         })
@@ -148,7 +148,7 @@ fn what_finds_no_place_waits_and_more_than_may_wait_is_refused() {
 #[test]
 fn events_of_a_response_that_was_no_background_response_are_not_kept() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         gate.add_permits(1);
         let made = server.create(json!({"input": "x"})).await.ok();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use serde_json::{Value, json};
 
 use crate::support::{block_on, scripted, serve_with};
@@ -123,7 +123,7 @@ fn a_body_that_is_no_json_and_a_model_that_is_not_there_are_told() {
 #[test]
 fn a_body_that_is_too_large_is_refused() {
     block_on(async {
-        let provider = Arc::new(Scripted::new([])) as Arc<dyn Provider>;
+        let provider = Arc::new(ScriptedProvider::new([])) as Arc<dyn Provider>;
         let server = serve_with(provider, |options| options.http.max_body = 1000).await;
         for path in ["responses", "responses/compact"] {
             let got = server

@@ -274,7 +274,7 @@ fn requested_settings_reach_the_model() {
 fn the_interpreter_is_offered_to_every_chat_only_where_the_configuration_says_so() {
     block_on(async {
         for on in [false, true] {
-            let provider = std::sync::Arc::new(cellblock_agent::provider::scripted::Scripted::new([
+            let provider = std::sync::Arc::new(cellblock_agent::provider::scripted::ScriptedProvider::new([
                 ScriptedAnswer::new().text("a"),
                 ScriptedAnswer::new().text("b"),
             ]));

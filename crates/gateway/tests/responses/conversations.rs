@@ -11,7 +11,7 @@ async fn conversation(server: &Server, body: &Value) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-async fn delete(server: &Server, path: &str) -> crate::support::Got {
+async fn delete(server: &Server, path: &str) -> crate::support::HttpAnswer {
     server.send(server.request("DELETE", path)).await
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::tools::ConfiguredServer;
 use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 use cellblock_interpreter::connector::Connector;
@@ -61,9 +61,9 @@ impl ToolServer for Desk {
 
 /// The same at any address.
 #[derive(Debug)]
-struct Anywhere;
+struct AnyAddress;
 
-impl ToolServers for Anywhere {
+impl ToolServers for AnyAddress {
     fn at(&self, _address: ToolServerAddress) -> Result<Arc<dyn ToolServer>, ToolServerError> {
         Ok(Arc::new(Desk))
     }
@@ -77,13 +77,13 @@ impl ToolServers for Anywhere {
 }
 
 async fn start(answers: Vec<ScriptedAnswer>) -> Server {
-    let provider = Arc::new(Scripted::new(answers)) as Arc<dyn Provider>;
+    let provider = Arc::new(ScriptedProvider::new(answers)) as Arc<dyn Provider>;
     serve_with(provider, |options| {
         options.tools.configured = vec![ConfiguredServer {
             server: Arc::new(Desk),
             always: true,
         }];
-        options.tools.named = Some(Arc::new(Anywhere));
+        options.tools.named = Some(Arc::new(AnyAddress));
     })
     .await
 }

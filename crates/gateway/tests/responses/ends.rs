@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::chat::ChatCompletions;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::provider::{Provider, ProviderEndpoint, ProviderError, Retries};
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn an_unreachable_provider_is_reported_without_its_address() {
 #[test]
 fn a_model_that_calls_for_ever_comes_to_an_end() {
     block_on(async {
-        let provider = Arc::new(Scripted::new((0..9).map(|_| runs("c1", "1"))));
+        let provider = Arc::new(ScriptedProvider::new((0..9).map(|_| runs("c1", "1"))));
         let server = serve_with(Arc::clone(&provider) as Arc<dyn Provider>, |options| {
             options.turn.max_steps = 3;
         })

@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_gateway::Options;
 use cellblock_gateway::records::{Records, ToDatabaseValue as _};
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
 use crate::support::{Server, block_on, gateway, scripted, serve, told};
-use crate::waiting::Waiting;
+use crate::waiting::WaitingProvider;
 
 #[test]
 fn a_stored_response_is_whole_and_its_owners() {
@@ -118,7 +118,7 @@ fn after_a_kill_what_was_whole_is_whole_and_what_ran_has_failed() {
         victim.kill().unwrap();
         victim.wait().unwrap();
         let answers = [ScriptedAnswer::new().text("still here")];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let path = dir.path().join("records.sqlite");
         let again = serve_in(&path, Arc::clone(&provider) as Arc<dyn Provider>).await;
         for id in [running, &streamed] {
@@ -152,7 +152,7 @@ const VICTIM: &str = "CELLBLOCK_TEST_VICTIM";
 )]
 fn be_killed(dir: &std::path::Path) {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         // One answer comes to its end, the others wait until the kill.
         gate.add_permits(1);
         let server = serve_in(&dir.join("records.sqlite"), model as Arc<dyn Provider>).await;
@@ -193,7 +193,8 @@ fn old_responses_are_gone_when_the_gateway_starts() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.sqlite");
-        let provider = Arc::new(Scripted::new([ScriptedAnswer::new().text("hello")])) as Arc<dyn Provider>;
+        let provider =
+            Arc::new(ScriptedProvider::new([ScriptedAnswer::new().text("hello")])) as Arc<dyn Provider>;
         let server = serve_in(&path, provider).await;
         let made = server.create(json!({"input": "x"})).await.ok();
         let id = made["id"].as_str().unwrap().to_owned();
@@ -206,7 +207,7 @@ fn old_responses_are_gone_when_the_gateway_starts() {
             })
             .await
             .unwrap();
-        let again = serve_in(&path, Arc::new(Scripted::new([])) as Arc<dyn Provider>).await;
+        let again = serve_in(&path, Arc::new(ScriptedProvider::new([])) as Arc<dyn Provider>).await;
         until_ok(
             async || match again.get(&format!("responses/{id}")).await.status {
                 404 => Ok(()),
@@ -220,7 +221,7 @@ fn old_responses_are_gone_when_the_gateway_starts() {
 #[test]
 fn a_response_can_be_found_while_it_is_written() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let mut stream = server.stream(json!({"input": "x"})).await;
         let first = stream.chunk().await.unwrap().unwrap();

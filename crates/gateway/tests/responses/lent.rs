@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 use cellblock_gateway::execute_server::{ExecuteServer, ExecuteServerOptions};
 use cellblock_gateway::records::Records;
-use cellblock_gateway::{Elsewhere, Gateway, Models, Options};
+use cellblock_gateway::{Gateway, Models, Options, RemoteEngine};
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction,
 };
@@ -92,8 +92,8 @@ impl ToolServers for Shops {
     }
 }
 
-async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<Scripted>) {
-    let provider = Arc::new(Scripted::new(answers));
+async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<ScriptedProvider>) {
+    let provider = Arc::new(ScriptedProvider::new(answers));
     let model = Arc::clone(&provider) as Arc<dyn Provider>;
     let server = serve_with(model, |options| {
         options.connectors = vec![Shop::connector("shop", "own")];
@@ -113,7 +113,7 @@ fn asking(server: &Value, previous: &Value) -> Value {
 }
 
 /// Returns what the model has read of the code's last output.
-fn last(provider: &Scripted) -> String {
+fn last(provider: &ScriptedProvider) -> String {
     read(provider, provider.asked().len() - 1).pop().unwrap()
 }
 
@@ -245,12 +245,12 @@ fn servers_that_code_cannot_call_are_rejected() {
 #[test]
 fn code_at_another_server_can_call_no_tools() {
     block_on(async {
-        let elsewhere = Elsewhere {
+        let elsewhere = RemoteEngine {
             server: ExecuteServer::new("http://127.0.0.1:1", ExecuteServerOptions::default()).unwrap(),
             timeout: Duration::from_secs(1),
             store: interpreter().await.store().clone(),
         };
-        let provider = Arc::new(Scripted::new(Vec::new()));
+        let provider = Arc::new(ScriptedProvider::new(Vec::new()));
         let models = Models::default().with("m", Arc::clone(&provider) as Arc<dyn Provider>);
         let options = Options {
             connectors: vec![Shop::connector("shop", "own")],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::tools::ConfiguredServer;
 use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerError};
 use cellblock_gateway::Options;
@@ -79,8 +79,8 @@ pub(crate) fn tools(options: &mut Options) {
 pub(crate) async fn start(
     answers: Vec<ScriptedAnswer>,
     change: impl FnOnce(&mut Options),
-) -> (Server, Arc<Scripted>) {
-    let provider = Arc::new(Scripted::new(answers));
+) -> (Server, Arc<ScriptedProvider>) {
+    let provider = Arc::new(ScriptedProvider::new(answers));
     let model = Arc::clone(&provider) as Arc<dyn Provider>;
     let server = serve_with(model, |options| {
         tools(options);
@@ -142,7 +142,7 @@ pub(crate) fn items<'a>(response: &'a Value, kind: &str) -> Vec<&'a Value> {
 }
 
 /// Returns what the model read of its last calls.
-pub(crate) fn read(provider: &Scripted, asked: usize) -> Vec<String> {
+pub(crate) fn read(provider: &ScriptedProvider, asked: usize) -> Vec<String> {
     let items = json!(provider.asked()[asked].items);
     let outputs = items
         .as_array()

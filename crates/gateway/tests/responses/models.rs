@@ -6,9 +6,9 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 /// Talks for ever.
 #[derive(Debug)]
-pub(crate) struct Endless;
+pub(crate) struct EndlessProvider;
 
-impl Provider for Endless {
+impl Provider for EndlessProvider {
     fn stream(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         answer(stream::repeat_with(|| Ok(ModelEvent::Text("x".repeat(64 << 10)))).boxed())
     }
@@ -16,9 +16,9 @@ impl Provider for Endless {
 
 /// Says something, and panics.
 #[derive(Debug)]
-pub(crate) struct Panicking;
+pub(crate) struct PanickingProvider;
 
-impl Provider for Panicking {
+impl Provider for PanickingProvider {
     fn stream(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         let first = stream::iter([Ok(ModelEvent::Text("first".to_owned()))]);
         let then = stream::once(async { panic!("as the test wants it") });

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::full::{ready, until_ready};
 use crate::support::{block_on, gateway, listen};
-use crate::waiting::Waiting;
+use crate::waiting::WaitingProvider;
 
 #[test]
 fn a_gateway_says_that_its_database_is_down_and_loses_no_end_when_it_is_back() {
@@ -20,7 +20,7 @@ fn a_gateway_says_that_its_database_is_down_and_loses_no_end_when_it_is_back() {
         let url = database.create_database("records").await;
         let url = PostgresUrl::new(&url, "/".as_ref()).unwrap();
         let records = Records::connect(&url).await.unwrap();
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = listen(gateway(model as Arc<dyn Provider>, Options::default(), records).await).await;
         until_ready(&server).await;
         gate.add_permits(1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_gateway::Options;
 use cellblock_testkit::wait::until_ok;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ fn answering(response: &Value, outputs: &Value) -> Value {
 async fn with(
     answers: impl IntoIterator<Item = ScriptedAnswer>,
     change: impl FnOnce(&mut Options),
-) -> (Server, Arc<Scripted>) {
-    let provider = Arc::new(Scripted::new(answers));
+) -> (Server, Arc<ScriptedProvider>) {
+    let provider = Arc::new(ScriptedProvider::new(answers));
     let model = Arc::clone(&provider) as Arc<dyn Provider>;
     (serve_with(model, change).await, provider)
 }

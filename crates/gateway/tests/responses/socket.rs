@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::order::Order;
 use crate::support::{
     PATIENCE, Server, block_on, interpreter_tool, runs, scripted, serve, serve_with, told, types,
 };
-use crate::waiting::Waiting;
+use crate::waiting::WaitingProvider;
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -313,7 +313,7 @@ fn a_connection_that_closes_cancels_its_turn() {
 #[test]
 fn a_connection_that_is_too_old_says_so_and_ends() {
     block_on(async {
-        let provider = Arc::new(Scripted::new([])) as Arc<dyn Provider>;
+        let provider = Arc::new(ScriptedProvider::new([])) as Arc<dyn Provider>;
         let server = serve_with(provider, |options| {
             options.responses.socket_timeout = Duration::from_millis(100);
         })
@@ -331,7 +331,7 @@ fn a_connection_that_is_too_old_says_so_and_ends() {
 #[test]
 fn more_requests_than_may_wait_are_refused() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let mut socket = Socket::open(&server).await;
         for _ in 0..10 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_agent::tools::ConfiguredServer;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn prices() -> ScriptedAnswer {
     ScriptedAnswer::new().call("c1", "get_price_history", "{}")
 }
 
-async fn started(answers: Vec<ScriptedAnswer>) -> (Server, Arc<Scripted>) {
+async fn started(answers: Vec<ScriptedAnswer>) -> (Server, Arc<ScriptedProvider>) {
     let answers = answers.into_iter();
     let turns = answers.flat_map(|answer| [answer, says("Seen.")]).collect();
     start(turns, |options| {
@@ -136,7 +136,7 @@ const USED_UP: (u16, &str) = (429, "rate_limit_exceeded");
 #[test]
 fn responses_and_conversations_that_do_not_fit_are_refused_before_they_are_written() {
     block_on(async {
-        let provider = Arc::new(Scripted::new([says("Hello."), says("Hello again.")]));
+        let provider = Arc::new(ScriptedProvider::new([says("Hello."), says("Hello again.")]));
         let server = serve_with(provider, |options| options.quotas.stored_bytes = Some(1)).await;
         let refused = server.create(json!({"input": "Hello?"})).await;
         assert_eq!(refused.error(), USED_UP);
@@ -168,7 +168,7 @@ fn a_response_whose_output_does_not_fit_fails_and_room_is_there_again_after_dele
             says(&long),
             says("Short."),
         ];
-        let server = serve_with(Arc::new(Scripted::new(answers)), |options| {
+        let server = serve_with(Arc::new(ScriptedProvider::new(answers)), |options| {
             options.quotas.stored_bytes = Some(100_000);
         })
         .await;

@@ -7,10 +7,10 @@ use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
-use crate::models::{Endless, Panicking};
+use crate::models::{EndlessProvider, PanickingProvider};
 use crate::order::Order;
 use crate::support::{block_on, events, interpreter_tool, names, runs, scripted, serve, serve_with};
-use crate::waiting::Waiting;
+use crate::waiting::WaitingProvider;
 
 /// The id in the first event of a stream.
 async fn id(stream: &mut reqwest::Response) -> String {
@@ -114,7 +114,7 @@ fn a_client_that_leaves_its_stream_cancels_the_response_and_stops_the_code() {
 #[test]
 fn a_client_that_does_not_wait_for_its_answer_cancels_the_response() {
     block_on(async {
-        let (model, _gate) = Waiting::new();
+        let (model, _gate) = WaitingProvider::new();
         let server = serve(model as Arc<dyn Provider>).await;
         let request = server
             .request("POST", "responses")
@@ -158,7 +158,7 @@ fn a_conversation_goes_on_after_code_that_was_broken_off() {
 #[test]
 fn a_silent_stream_says_that_it_is_still_there() {
     block_on(async {
-        let (model, gate) = Waiting::new();
+        let (model, gate) = WaitingProvider::new();
         let server = serve_with(model as Arc<dyn Provider>, |options| {
             options.responses.keep_alive = Duration::from_millis(20);
         })
@@ -173,7 +173,7 @@ fn a_silent_stream_says_that_it_is_still_there() {
 #[test]
 fn a_client_that_does_not_read_is_waited_for_and_then_cancelled() {
     block_on(async {
-        let server = serve_with(Arc::new(Endless) as Arc<dyn Provider>, |options| {
+        let server = serve_with(Arc::new(EndlessProvider) as Arc<dyn Provider>, |options| {
             options.responses.stall_timeout = Duration::from_millis(200);
         })
         .await;
@@ -190,7 +190,7 @@ fn a_client_that_does_not_read_is_waited_for_and_then_cancelled() {
 #[test]
 fn a_model_that_talks_for_ever_comes_to_an_end() {
     block_on(async {
-        let server = serve(Arc::new(Endless) as Arc<dyn Provider>).await;
+        let server = serve(Arc::new(EndlessProvider) as Arc<dyn Provider>).await;
         let response = server.create(json!({"input": "x"})).await.ok();
         assert_eq!(
             (&response["status"], &response["incomplete_details"]["reason"]),
@@ -204,7 +204,7 @@ fn a_model_that_talks_for_ever_comes_to_an_end() {
 #[test]
 fn a_turn_that_panics_fails_its_response_and_ends_its_stream() {
     block_on(async {
-        let server = serve(Arc::new(Panicking) as Arc<dyn Provider>).await;
+        let server = serve(Arc::new(PanickingProvider) as Arc<dyn Provider>).await;
         let stream = server.stream(json!({"input": "x"})).await;
         let events = events(&stream.text().await.unwrap());
         let last = names(&events);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Caller, Gateway};
@@ -59,8 +59,10 @@ pub(crate) struct Server {
 }
 
 /// The model `m` gives these answers, each request the next one.
-pub(crate) async fn scripted(answers: impl IntoIterator<Item = ScriptedAnswer>) -> (Server, Arc<Scripted>) {
-    let provider = Arc::new(Scripted::new(answers));
+pub(crate) async fn scripted(
+    answers: impl IntoIterator<Item = ScriptedAnswer>,
+) -> (Server, Arc<ScriptedProvider>) {
+    let provider = Arc::new(ScriptedProvider::new(answers));
     (serve(Arc::clone(&provider) as Arc<dyn Provider>).await, provider)
 }
 
@@ -109,12 +111,12 @@ fn client() -> reqwest::Client {
 
 /// An answer over HTTP.
 #[derive(Debug)]
-pub(crate) struct Got {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) body: Value,
 }
 
-impl Got {
+impl HttpAnswer {
     /// The body of an answer that has to be good.
     pub(crate) fn ok(self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
@@ -175,27 +177,27 @@ impl Server {
             .header("x-owner", self.owner)
     }
 
-    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Got {
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> HttpAnswer {
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
         let text = answer.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}"));
-        Got { status, body }
+        HttpAnswer { status, body }
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Got {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> HttpAnswer {
         let request = self
             .request("POST", path)
             .header("content-type", "application/json");
         self.send(request.body(body.to_string())).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Got {
+    pub(crate) async fn get(&self, path: &str) -> HttpAnswer {
         self.send(self.request("GET", path)).await
     }
 
     /// A response to a request with these fields.
-    pub(crate) async fn create(&self, fields: Value) -> Got {
+    pub(crate) async fn create(&self, fields: Value) -> HttpAnswer {
         self.post("responses", &body(fields)).await
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use cellblock_gateway::keys::{ConnectorGrant, KeyTerms};
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::session::SetupSnippet;
@@ -15,8 +15,8 @@ use crate::order::Order;
 use crate::support::{Server, block_on, events, interpreter_tool, serve_with, types};
 use crate::weather::Weather;
 
-async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<Scripted>) {
-    let provider = Arc::new(Scripted::new(answers));
+async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<ScriptedProvider>) {
+    let provider = Arc::new(ScriptedProvider::new(answers));
     let model = Arc::clone(&provider) as Arc<dyn Provider>;
     let server = serve_with(model, |options| options.sessions.toolsets.push(greeter::KIND));
     (server.await, provider)
@@ -110,7 +110,7 @@ fn code_calls_functions_that_the_model_only_reads_about() {
             says("42."),
             says("Hello."),
         ];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = serve_with(model, |options| {
             options.connectors = vec![Weather::named("weather")];
@@ -145,7 +145,7 @@ fn containers_keep_to_the_quotas_of_their_key_and_their_fetches_are_counted() {
             ScriptedAnswer::new().call("c1", "code_interpreter", &json!({ "code": code }).to_string()),
             says("Later."),
         ];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = serve_with(model, |options| {
             options.connectors = vec![Weather::named("climate")];
@@ -205,7 +205,7 @@ fn a_container_loads_a_dataset_of_another_one_after_its_model_has_looked() {
             code("c6", "list_datasets()"),
             says("None."),
         ];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = serve_with(model, |options| {
             options.containers.project = Some(format!("macro-{}", std::process::id()));
@@ -244,7 +244,7 @@ fn containers_have_the_operators_guard_and_setup_code() {
             ScriptedAnswer::new().call("c2", "code_interpreter", &code("eval('1')")),
             says("42."),
         ];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = serve_with(model, |options| {
             options.cells.guard = Guard::Strict;
@@ -275,7 +275,7 @@ fn a_request_lets_only_code_call_a_server() {
             ScriptedAnswer::new().call("c1", "code_interpreter", &code),
             says("42."),
         ];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = serve_with(model, |options| {
             options.connectors = vec![Weather::named("weather")];

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 /// Says something, and goes on when it is let.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<Semaphore>);
+pub(crate) struct WaitingProvider(Arc<Semaphore>);
 
-impl Waiting {
+impl WaitingProvider {
     /// The model, and what lets it go on: one permit for each answer.
     pub(crate) fn new() -> (Arc<Self>, Arc<Semaphore>) {
         let gate = Arc::new(Semaphore::new(0));
@@ -19,7 +19,7 @@ impl Waiting {
     }
 }
 
-impl Provider for Waiting {
+impl Provider for WaitingProvider {
     fn stream(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         let gate = Arc::clone(&self.0);
         let first = stream::iter([Ok(ModelEvent::Text("first".to_owned()))]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::demo::Demo;
-use cellblock_artifact::{About, Kind};
+use cellblock_artifact::{ArtifactDescription, Kind};
 use cellblock_gateway::{Gateway, Models, Options};
 use cellblock_testkit::{require, workspace_root};
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
@@ -96,7 +96,7 @@ async fn browse(file: &str, table: Option<std::fs::File>) {
 
 /// Stores a table as if a cell had shown it; its hash.
 async fn stored(gateway: &Gateway, table: std::fs::File) -> String {
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::Dataframe,
         media_type: "application/vnd.apache.parquet".to_owned(),
         origin: None,

@@ -4,7 +4,7 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::{Error, Result};
 use cellblock_protocol::{FrameError, FrameLimits, FromGuest, Prefix, ToGuest, encode};
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::fds;
 use cellblock_jail::process::{Child, execute};
 use cellblock_protocol::TerminalSize;
@@ -58,14 +58,14 @@ pub(super) struct Command {
     verdict: OwnedFd,
     /// Deadline of the warden to end the command.
     deadline: Option<Instant>,
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<CommandExit>,
     /// Whether the host knows its end.
     pub(super) reported: bool,
 }
 
 /// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CommandExit {
     /// The warden reported it.
     Told(Verdict),
     /// The warden was killed, so processes of the command may still run.
@@ -143,14 +143,14 @@ impl Command {
     pub(super) fn hear_end(&mut self) {
         let mut said = [0; Verdict::LEN];
         self.ended = Some(match rustix::io::read(&self.verdict, &mut said) {
-            Ok(Verdict::LEN) => Ended::Told(Verdict::from_bytes(said)),
-            _ => Ended::Untold,
+            Ok(Verdict::LEN) => CommandExit::Told(Verdict::from_bytes(said)),
+            _ => CommandExit::Untold,
         });
         self.feed = Feed::default();
     }
 
     /// Returns the command's end after its last output.
-    pub(super) fn is_over(&self) -> Option<Ended> {
+    pub(super) fn is_over(&self) -> Option<CommandExit> {
         self.ended
             .filter(|_| self.stdout.is_none() && self.stderr.is_none())
     }

@@ -62,7 +62,7 @@ struct Listener {
     accepting: Option<u64>,
 }
 
-type Done = std::result::Result<(), Refusal>;
+type ReplyResult = std::result::Result<(), Refusal>;
 
 impl Connections {
     /// Returns the sockets that somebody waits for.
@@ -84,7 +84,7 @@ impl Connections {
         open.chain(listeners.map(|listener| PollFd::new(&listener.socket, PollFlags::IN)))
     }
 
-    fn add(&mut self, number: u64, socket: OwnedFd) -> Done {
+    fn add(&mut self, number: u64, socket: OwnedFd) -> ReplyResult {
         self.has_room()?;
         // The host sends whole parts; waiting for more of them only delays answers.
         sockopt::set_tcp_nodelay(&socket, true)?;
@@ -99,7 +99,7 @@ impl Connections {
         Ok(())
     }
 
-    fn has_room(&self) -> Done {
+    fn has_room(&self) -> ReplyResult {
         if self.open.len() + self.listeners.len() >= OPEN {
             return Err(Refusal::new(
                 "too_many",
@@ -173,7 +173,7 @@ impl Guest {
         self.channel.send(&FromGuest::Ports { request, ports }, &[])
     }
 
-    fn connect(&mut self, number: u64, port: u16) -> Done {
+    fn connect(&mut self, number: u64, port: u16) -> ReplyResult {
         self.needs_loopback()?;
         self.connections.has_room()?;
         let socket = match connected((Ipv4Addr::LOCALHOST, port).into()) {
@@ -193,7 +193,7 @@ impl Guest {
         self.connections.add(number, socket)
     }
 
-    fn listen(&mut self, number: u64, port: u16) -> Done {
+    fn listen(&mut self, number: u64, port: u16) -> ReplyResult {
         self.needs_loopback()?;
         self.connections.has_room()?;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, FLAGS, None)?;
@@ -320,7 +320,7 @@ impl Guest {
         Ok(())
     }
 
-    fn needs_loopback(&self) -> Done {
+    fn needs_loopback(&self) -> ReplyResult {
         if self.network.is_none() {
             return Err(Refusal::new("no_network", "the sandbox has no network"));
         }

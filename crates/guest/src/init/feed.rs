@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_protocol::TerminalSize;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;

@@ -147,7 +147,7 @@ fn processes() -> Vec<i32> {
 }
 
 fn activity(pid: i32) -> Activity {
-    let Some(seen) = Seen::at(&format!("/proc/{pid}/stat")) else {
+    let Some(seen) = ThreadStat::at(&format!("/proc/{pid}/stat")) else {
         return Activity::Over;
     };
     if seen.threads <= 1 {
@@ -158,7 +158,7 @@ fn activity(pid: i32) -> Activity {
     };
     let most = threads.flatten().try_fold(Activity::Over, |most, thread| {
         let path = thread.path().join("stat");
-        match Seen::at(&path.to_string_lossy()).map_or(Activity::Over, Seen::activity) {
+        match ThreadStat::at(&path.to_string_lossy()).map_or(Activity::Over, ThreadStat::activity) {
             Activity::Running => ControlFlow::Break(Activity::Running),
             less => ControlFlow::Continue(most.max(less)),
         }
@@ -170,14 +170,14 @@ fn activity(pid: i32) -> Activity {
 
 /// Content of a thread's `stat` file.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct ThreadStat {
     state: char,
     flags: u32,
     /// Number of threads of its process.
     threads: u32,
 }
 
-impl Seen {
+impl ThreadStat {
     /// Reads a file at once: it is shorter than that.
     fn at(path: &str) -> Option<Self> {
         let mut line = [0; 1024];
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn the_name_of_a_program_does_not_confuse() {
         let line = "42 (a) T (b) ) R 1 42 42 0 -1 4194368 527 0 0 0 0 0 0 0 20 0 3 0 4439695 2356822016";
-        let seen = Seen::of(line).unwrap();
+        let seen = ThreadStat::of(line).unwrap();
         assert_eq!((seen.state, seen.flags, seen.threads), ('R', 4_194_368, 3));
-        assert!(Seen::of("42 (cut").is_none());
+        assert!(ThreadStat::of("42 (cut").is_none());
     }
 }

@@ -20,7 +20,7 @@ const MAX_SKIPPED: usize = 100;
 
 /// Result of a walk.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct WalkResult {
     files: Vec<FileEntry>,
     skipped: Vec<SkippedFile>,
     /// Number of matching files, including those beyond the limit.
@@ -38,14 +38,14 @@ pub(super) fn stamp() -> u64 {
 ///
 /// The clock is coarse: a file that changed in the same tick as an earlier listing may appear
 /// twice, but none is missed.
-pub(super) fn list(roots: &Roots, root: &str, since: u64, limit: u32) -> Result<Listing, Refusal> {
-    let mut listing = Listing::default();
+pub(super) fn list(roots: &Roots, root: &str, since: u64, limit: u32) -> Result<WalkResult, Refusal> {
+    let mut listing = WalkResult::default();
     let dir = roots.place(root)?.open(DIRECTORY, Mode::empty())?;
     listing.walk(dir, root.trim_end_matches('/'), since, limit, 0)?;
     Ok(listing)
 }
 
-impl Listing {
+impl WalkResult {
     pub(super) fn into_message(self, request: u64, stamp: u64) -> FromGuest {
         FromGuest::Files {
             request,

@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use cellblock_jail::Result;
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::network::NetworkPolicy;
-use cellblock_jail::process::{Ending, child_signals, clear_child_signals, reap_one};
-use cellblock_jail::room::Inside;
+use cellblock_jail::process::{ProcessEnd, child_signals, clear_child_signals, reap_one};
+use cellblock_jail::room::RoomHandles;
 use cellblock_jail::scratch::RoomDir;
 use cellblock_jail::tree;
 use cellblock_protocol::{FromGuest, GENERATION, Stream, ToGuest};
@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};
 
 use channel::Channel;
-use command::{Command, Ended, Order};
+use command::{Command, CommandExit, Order};
 use connections::Connections;
 use kept::Waiter;
 use log::Log;
@@ -55,7 +55,7 @@ const MAX_KILL_PAUSE: Duration = Duration::from_millis(1);
 /// Serves the host until it closes the channel. The room ends on return.
 ///
 /// `environment` is the base environment of commands, as `NAME=value`.
-pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result<()> {
+pub fn serve(channel: OwnedFd, inside: RoomHandles, environment: &[String]) -> Result<()> {
     let mut guest = Guest {
         channel: Channel::new(channel),
         roots: Roots::open(inside.data, inside.dir.as_ref()).during("open the room's directories")?,
@@ -522,20 +522,20 @@ impl Guest {
     }
 }
 
-fn exited(exec: u64, ended: Ended) -> FromGuest {
+fn exited(exec: u64, ended: CommandExit) -> FromGuest {
     let (ending, timed_out, leaked) = match ended {
-        Ended::Told(verdict) => (
-            Ending::from_status(verdict.status),
+        CommandExit::Told(verdict) => (
+            ProcessEnd::from_status(verdict.status),
             verdict.timed_out,
             verdict.leaked,
         ),
         // The process that killed the warden wanted to end the command.
-        Ended::Untold => (Ending::Signaled(libc::SIGKILL), false, true),
+        CommandExit::Untold => (ProcessEnd::Signaled(libc::SIGKILL), false, true),
     };
     let (code, signal) = match ending {
-        Ending::Exited(code) => (Some(code), None),
-        Ending::Signaled(signal) => (None, Some(signal)),
-        Ending::Unknown => (None, None),
+        ProcessEnd::Exited(code) => (Some(code), None),
+        ProcessEnd::Signaled(signal) => (None, Some(signal)),
+        ProcessEnd::Unknown => (None, None),
     };
     FromGuest::Exited {
         exec,

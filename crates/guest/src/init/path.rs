@@ -57,7 +57,7 @@ pub(super) struct Roots {
 
 /// A path below one of the roots.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct RootPath<'a> {
     pub(super) root: BorrowedFd<'a>,
     pub(super) relative: PathBuf,
 }
@@ -99,16 +99,16 @@ impl Roots {
     }
 
     /// Finds the root of an absolute path for reading. `..` is rejected rather than resolved.
-    pub(super) fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
+    pub(super) fn place(&self, path: &str) -> Result<RootPath<'_>, Refusal> {
         self.find(path, &self.shown)
     }
 
     /// Finds the root of an absolute path for writing.
-    pub(super) fn place_to_change(&self, path: &str) -> Result<Place<'_>, Refusal> {
+    pub(super) fn place_to_change(&self, path: &str) -> Result<RootPath<'_>, Refusal> {
         self.find(path, &self.data)
     }
 
-    fn find<'a>(&'a self, path: &str, data: &'a OwnedFd) -> Result<Place<'a>, Refusal> {
+    fn find<'a>(&'a self, path: &str, data: &'a OwnedFd) -> Result<RootPath<'a>, Refusal> {
         let wrong = || {
             Refusal::new(
                 "path",
@@ -134,7 +134,7 @@ impl Roots {
                 } else {
                     relative
                 };
-                return Ok(Place {
+                return Ok(RootPath {
                     root: root.as_fd(),
                     relative: relative.to_owned(),
                 });
@@ -144,7 +144,7 @@ impl Roots {
     }
 }
 
-impl Place<'_> {
+impl RootPath<'_> {
     /// Opens the path.
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         open_beneath(self.root, &self.relative, flags, mode)
@@ -209,10 +209,10 @@ mod tests {
 
     use super::*;
 
-    type Way = fn(BorrowedFd<'_>, &Path, OFlags, Mode) -> rustix::io::Result<OwnedFd>;
+    type OpenFunction = fn(BorrowedFd<'_>, &Path, OFlags, Mode) -> rustix::io::Result<OwnedFd>;
 
     /// Both ways of opening a path.
-    const WAYS: [Way; 2] = [resolve, walk::open_beneath];
+    const WAYS: [OpenFunction; 2] = [resolve, walk::open_beneath];
 
     /// `openat2` rejects a mode that has no effect.
     fn mode_of(flags: OFlags) -> Mode {

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_protocol::TerminalSize;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::fds;
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, report, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

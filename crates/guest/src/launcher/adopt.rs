@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::room::Room;
 use cellblock_jail::{Error, Result};
 use rustix::ioctl::{Opcode, opcode};

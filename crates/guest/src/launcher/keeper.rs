@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use cellblock_jail::error::{During, chain};
+use cellblock_jail::error::{SyscallResult, chain};
 use cellblock_jail::ids::ROOM_USER;
 use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report, spawn};
 use cellblock_jail::room::{Room, RoomLimits, Rooms};
-use cellblock_jail::seccomp::staged::Staged;
+use cellblock_jail::seccomp::staged::CompiledFilters;
 use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -38,7 +38,7 @@ const KERNEL_DESCRIPTORS: usize = 4;
 pub(super) struct Keeper<'a> {
     control: &'a OwnedFd,
     launch: &'a Launch,
-    filters: &'a Staged,
+    filters: &'a CompiledFilters,
     rooms: Rooms<'a>,
     open: HashMap<String, (Room, RoomLimits)>,
     /// Killed rooms that are not yet reaped, by the pid of their init, with the request to answer.
@@ -75,7 +75,7 @@ impl<'a> Keeper<'a> {
     pub(super) fn new(
         control: &'a OwnedFd,
         launch: &'a Launch,
-        filters: &'a Staged,
+        filters: &'a CompiledFilters,
         rooms: Rooms<'a>,
     ) -> Result<Self> {
         Ok(Self {

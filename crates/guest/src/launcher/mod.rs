@@ -17,7 +17,7 @@ use cellblock_jail::mounts::{HostBind, KeepTree};
 use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::room::Rooms;
 use cellblock_jail::seccomp::Filters;
-use cellblock_jail::seccomp::staged::Staged;
+use cellblock_jail::seccomp::staged::CompiledFilters;
 use cellblock_jail::{Error, Result, fds, probe, walled};
 
 use control::{Launch, LauncherEvent};
@@ -146,7 +146,7 @@ fn keep_and_wait(
         report.note(Protection::OwnUserId, state);
     }
     let filters = Filters::compile()?;
-    let staged = Staged::compile(&filters)?;
+    let staged = CompiledFilters::compile(&filters)?;
     let plan = KeepPlan {
         ids: launch.ids,
         tree: tree(launch, &staged),
@@ -187,7 +187,7 @@ fn let_go_of_control() {
     }
 }
 
-fn tree(launch: &Launch, filters: &Staged) -> KeepTree {
+fn tree(launch: &Launch, filters: &CompiledFilters) -> KeepTree {
     let image = &launch.image;
     let mut binds = Vec::new();
     if !image.is_root {

@@ -3,11 +3,11 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use cellblock_jail::error::{During, chain};
+use cellblock_jail::error::{SyscallResult, chain};
 use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Child, execute, spawn};
 use cellblock_jail::protection::{Demand, Protection};
-use cellblock_jail::seccomp::staged::Staged;
+use cellblock_jail::seccomp::staged::CompiledFilters;
 use cellblock_jail::{Result, fds};
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +111,7 @@ impl Template {
     /// Starts the image's Python.
     ///
     /// That of a root filesystem is somebody else's program: it has the filters before it runs, and cannot leave them out.
-    pub(super) fn start(launch: &Launch, filters: &Staged) -> Result<Self> {
+    pub(super) fn start(launch: &Launch, filters: &CompiledFilters) -> Result<Self> {
         let (socket, theirs) = fds::packet_pair()?;
         let program = launch.image.program();
         let program = program.to_string_lossy();

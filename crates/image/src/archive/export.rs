@@ -9,13 +9,13 @@ use tar::{Builder, EntryType, Header};
 
 use super::{LOCK, MANIFEST};
 use crate::digest::{Tree, entry_line, hex, walk};
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::libraries::{described, uncommon};
 use crate::{ImageError, OpenImage, Result, Sink, stop};
 
 /// An archive that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exported {
+pub struct ArchiveSummary {
     /// Size of the archive in bytes.
     pub bytes: u64,
     /// SHA-256 of the archive, in hex.
@@ -23,13 +23,13 @@ pub struct Exported {
 }
 
 /// Counts and hashes what passes through.
-struct Hashing<W> {
+struct HashingWriter<W> {
     inner: W,
     hasher: Sha256,
     bytes: u64,
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(buffer)?;
         self.hasher.update(&buffer[..written]);
@@ -52,13 +52,13 @@ impl OpenImage {
         name: &Path,
         level: i32,
         sink: Sink,
-    ) -> Result<Exported> {
+    ) -> Result<ArchiveSummary> {
         let (image, name) = (self.clone(), name.to_owned());
         tokio::task::spawn_blocking(move || write(&image, to, &name, level, &sink)).await?
     }
 }
 
-fn write(image: &OpenImage, to: impl Write, name: &Path, level: i32, sink: &Sink) -> Result<Exported> {
+fn write(image: &OpenImage, to: impl Write, name: &Path, level: i32, sink: &Sink) -> Result<ArchiveSummary> {
     sink.stage(format!("exporting {}", image.manifest().name));
     let libraries = uncommon(image.manifest());
     if !libraries.is_empty() {
@@ -67,7 +67,7 @@ fn write(image: &OpenImage, to: impl Write, name: &Path, level: i32, sink: &Sink
             described(&libraries)
         ));
     }
-    let hashing = Hashing {
+    let hashing = HashingWriter {
         inner: BufWriter::with_capacity(1 << 20, to),
         hasher: Sha256::new(),
         bytes: 0,
@@ -104,7 +104,7 @@ fn write(image: &OpenImage, to: impl Write, name: &Path, level: i32, sink: &Sink
             problem: "its files have changed since it was built".to_owned(),
         });
     }
-    Ok(Exported {
+    Ok(ArchiveSummary {
         bytes: written.bytes,
         sha256: hex(&written.hasher.finalize()),
     })

@@ -8,15 +8,15 @@ use tar::{Archive, Entry, EntryType};
 use super::MANIFEST;
 use super::unpack::{MAX_TEXT, read_text, unpack};
 use crate::digest::HashingReader;
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::error::invalid;
 use crate::libraries::{MissingLibraries, described};
 use crate::lock::Lock;
-use crate::stop::Running;
+use crate::stop::BuildGuard;
 use crate::{ImageStore, Manifest, OpenImage, Result, Sink, build};
 
 /// Requirements for an archive to be imported.
-pub(crate) struct Expected<'a> {
+pub(crate) struct ArchiveExpectation<'a> {
     /// SHA-256 of the archive, in hex, if it is known.
     pub(crate) sha256: Option<&'a str>,
     /// Returns the reason why an image is rejected.
@@ -52,7 +52,7 @@ impl ImageStore {
     ) -> Result<OpenImage> {
         let (store, origin, sha256) = (self.clone(), origin.to_owned(), sha256.map(str::to_owned));
         let work = move || {
-            let expected = Expected {
+            let expected = ArchiveExpectation {
                 sha256: sha256.as_deref(),
                 manifest: &|_| Ok(()),
             };
@@ -65,7 +65,7 @@ impl ImageStore {
         &self,
         from: impl Read,
         origin: &str,
-        expected: &Expected<'_>,
+        expected: &ArchiveExpectation<'_>,
         sink: &Sink,
     ) -> Result<OpenImage> {
         let damaged = |error: io::Error| invalid(origin, format!("it cannot be read: {error}"));
@@ -99,7 +99,7 @@ impl ImageStore {
         }
         self.home().check_programs_run()?;
         self.check_space(&manifest, origin)?;
-        let running = Running::start()?;
+        let running = BuildGuard::start()?;
         let waiting = || sink.waiting(format!("another process that imports {}", manifest.short_id()));
         let _lock = Lock::exclusive(&self.home().lock(&format!("import-{}", manifest.id)), waiting)?;
         if let Ok(image) = OpenImage::open(self.home(), &manifest.id) {

@@ -19,8 +19,8 @@ use std::path::Path;
 
 use crate::Manifest;
 
-pub use export::Exported;
-pub(crate) use import::Expected;
+pub use export::ArchiveSummary;
+pub(crate) use import::ArchiveExpectation;
 
 /// Member of an archive that describes the image.
 const MANIFEST: &str = "manifest.json";

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use super::archive_name;
 use crate::audit::AuditReport;
 use crate::{
-    Exported, Home, ImageError, ImageStore, LAYOUT, Manifest, OpenImage, Package, PackagePolicy, Sink, digest,
+    ArchiveSummary, Home, ImageError, ImageStore, LAYOUT, Manifest, OpenImage, Package, PackagePolicy, Sink,
+    digest,
 };
 
 /// Relative path with more than the 100 characters of a tar header.
@@ -21,9 +22,9 @@ const DEEP: &str = "lib/python3.13/site-packages/a_package_whose_name_is_long/an
 
 /// A buffer that can be read after what writes to it is gone.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Shared {
+impl Write for SharedBuffer {
     fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
         self.0.lock().write(buffer)
     }
@@ -89,8 +90,8 @@ pub(crate) fn image(store: &ImageStore) -> OpenImage {
     OpenImage::open(store.home(), &manifest.id).unwrap()
 }
 
-pub(crate) async fn export(image: &OpenImage) -> (Vec<u8>, Exported) {
-    let to = Shared::default();
+pub(crate) async fn export(image: &OpenImage) -> (Vec<u8>, ArchiveSummary) {
+    let to = SharedBuffer::default();
     let exported = image
         .export(to.clone(), Path::new("memory"), 3, Sink::silent())
         .await

@@ -16,7 +16,7 @@ use tar::{Entry, EntryType};
 
 use super::{LOCK, MANIFEST, stays_inside};
 use crate::digest::{Tree, TreeEntry, file_line, hex, link_line};
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::error::invalid;
 use crate::{ImageError, Manifest, Result, Sink, build};
 use crate::{oci, stop};

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::running::{Announced, running_builds};
+use crate::running::{BuildNotice, running_builds};
 use crate::{
-    At, Home, ImageError, Lock, OpenImage, Sink, Uv, audit, digest, flush, install, installed, remove,
-    run_uv, write_atomically,
+    Home, ImageError, IoResultExt, Lock, OpenImage, Sink, Uv, audit, digest, flush, install, installed,
+    remove, run_uv, write_atomically,
 };
 
 use super::error::LayerError;
@@ -33,7 +33,7 @@ pub(super) fn resolve(
     }
     let names: Vec<_> = wanted.iter().map(Requirement::name).collect();
     let what = format!("requirements {}", names.join(", "));
-    let (_announced, sink) = Announced::start(home, what, sink);
+    let (_announced, sink) = BuildNotice::start(home, what, sink);
     let room = home.staging(&format!("layer-{key}"));
     remove(&room)?;
     let result = make(image, wanted, &room, max_bytes, &lock, &sink).and_then(|record| {

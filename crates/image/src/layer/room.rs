@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{LayerError, Record};
 use crate::digest::walk;
-use crate::{At, Home, Lock, Result, is_id, names, remove};
+use crate::{Home, IoResultExt, Lock, Result, is_id, names, remove};
 
 /// Time since its last use after which a layer may be removed to make room.
 pub(super) const UNUSED: Duration = Duration::from_hours(48);
@@ -19,12 +19,12 @@ const BLOCK: u64 = 512;
 
 /// A use of a layer, which cannot be removed before the last clone of this is dropped.
 #[derive(Clone, Debug)]
-pub struct LayerUse(#[expect(dead_code, reason = "held for what its end does")] Arc<Held>);
+pub struct LayerUse(#[expect(dead_code, reason = "held for what its end does")] Arc<RoomLock>);
 
 #[derive(Debug)]
-struct Held(Lock);
+struct RoomLock(Lock);
 
-impl Drop for Held {
+impl Drop for RoomLock {
     fn drop(&mut self) {
         self.0.touch();
     }
@@ -47,7 +47,7 @@ pub(super) fn hold(dir: &Path) -> Option<LayerUse> {
         return None;
     }
     lock.touch();
-    Some(LayerUse(Arc::new(Held(lock))))
+    Some(LayerUse(Arc::new(RoomLock(lock))))
 }
 
 /// Makes room for a new layer of a size below a limit. `clean` empties the installer's cache, which is done first.

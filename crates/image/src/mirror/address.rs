@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::index::{INDEX, MAX_INDEX, find};
-use super::{ArchiveOffer, Place, read_small};
+use super::{ArchiveLocation, ArchiveOffer, read_small};
 #[cfg(feature = "download")]
 use super::{download::Request, registry::Repository};
 
@@ -54,7 +54,7 @@ impl Mirror {
                 id: None,
                 sha256: None,
                 bytes: path.metadata().ok().map(|it| it.len()),
-                place: Place::File(path.clone()),
+                place: ArchiveLocation::File(path.clone()),
             }),
             Kind::Local(folder) => {
                 let index = folder.join(INDEX);
@@ -67,7 +67,7 @@ impl Mirror {
                     id: Some(entry.id),
                     sha256: Some(entry.sha256),
                     bytes: Some(entry.bytes),
-                    place: Place::File(path),
+                    place: ArchiveLocation::File(path),
                 })
             }
             #[cfg(feature = "download")]
@@ -76,7 +76,7 @@ impl Mirror {
                 id: None,
                 sha256: None,
                 bytes: None,
-                place: Place::Web(Request::new(url.clone())?),
+                place: ArchiveLocation::Web(Request::new(url.clone())?),
             }),
             #[cfg(feature = "download")]
             Kind::Web(url) => {
@@ -89,7 +89,7 @@ impl Mirror {
                     id: Some(entry.id),
                     sha256: Some(entry.sha256),
                     bytes: Some(entry.bytes),
-                    place: Place::Web(request.at(archive)),
+                    place: ArchiveLocation::Web(request.at(archive)),
                 })
             }
             #[cfg(feature = "download")]

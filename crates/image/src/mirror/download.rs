@@ -13,7 +13,7 @@ use reqwest::blocking::{Client, Response};
 use reqwest::{StatusCode, Url, header};
 
 use super::address::shown;
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::home::Home;
 use crate::http::{client, reasons};
 use crate::lock::Lock;
@@ -114,13 +114,13 @@ pub(super) struct Download {
 
 /// Decides what becomes of the part once the import has ended.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct PartGuard {
     path: Option<PathBuf>,
     interrupted: Arc<AtomicBool>,
     _lock: Option<Lock>,
 }
 
-impl Kept {
+impl PartGuard {
     /// Removes the part, unless the download was interrupted and can go on.
     pub(super) fn end<T>(self, result: Result<T>) -> Result<T> {
         let goes_on = match &result {
@@ -143,7 +143,7 @@ pub(super) fn start(
     origin: &str,
     sha256: Option<&str>,
     sink: &Sink,
-) -> Result<(Download, Kept)> {
+) -> Result<(Download, PartGuard)> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let (mut part, mut replay, mut path, mut lock) = (None, 0, None, None);
     if let Some(sha256) = sha256 {
@@ -177,7 +177,7 @@ pub(super) fn start(
         interrupted: interrupted.clone(),
         sink: sink.clone(),
     };
-    let kept = Kept {
+    let kept = PartGuard {
         path,
         interrupted,
         _lock: lock,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::home::write_atomically;
 use crate::manifest::is_id;
 use crate::{ImageError, LAYOUT, Manifest, Result};

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::home::Home;
 use crate::{Result, Sink};
 
@@ -20,7 +20,7 @@ pub use index::{MirrorEntry, add_to_mirror};
 
 /// Location of an archive's bytes.
 #[derive(Debug)]
-enum Place {
+enum ArchiveLocation {
     File(PathBuf),
     #[cfg(feature = "download")]
     Web(download::Request),
@@ -34,14 +34,14 @@ pub(crate) struct ArchiveOffer {
     pub(crate) id: Option<String>,
     pub(crate) sha256: Option<String>,
     pub(crate) bytes: Option<u64>,
-    place: Place,
+    place: ArchiveLocation,
 }
 
 /// Ends what an [`ArchiveOffer`] was opened for: keeps or removes what has arrived of it.
 #[derive(Debug, Default)]
 pub(crate) struct Arrival {
     #[cfg(feature = "download")]
-    kept: Option<download::Kept>,
+    kept: Option<download::PartGuard>,
 }
 
 impl ArchiveOffer {
@@ -57,12 +57,12 @@ impl ArchiveOffer {
         sink: &Sink,
     ) -> Result<(Box<dyn Read>, Arrival)> {
         match &self.place {
-            Place::File(path) => {
+            ArchiveLocation::File(path) => {
                 let file = File::open(path).at("open", path)?;
                 Ok((Box::new(file), Arrival::default()))
             }
             #[cfg(feature = "download")]
-            Place::Web(request) => {
+            ArchiveLocation::Web(request) => {
                 let (download, kept) = download::start(home, request, &self.origin, sha256, sink)?;
                 Ok((Box::new(download), Arrival { kept: Some(kept) }))
             }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::download::Request;
-use super::{ArchiveOffer, Place, read_small};
+use super::{ArchiveLocation, ArchiveOffer, read_small};
 use crate::digest::hex;
 use crate::http::reasons;
 use crate::manifest::is_id;
@@ -103,7 +103,7 @@ impl Repository {
             id: None,
             sha256: Some(sha256.to_owned()),
             bytes: Some(layer.size),
-            place: Place::Web(request.at(self.address("blobs", &layer.digest)?)),
+            place: ArchiveLocation::Web(request.at(self.address("blobs", &layer.digest)?)),
         })
     }
 

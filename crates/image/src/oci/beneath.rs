@@ -19,14 +19,14 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 
 /// A directory that is treated as the root of its files.
 #[derive(Debug)]
-pub(super) struct Beneath {
+pub(super) struct RootDirectory {
     path: PathBuf,
     root: OwnedFd,
     /// The folder that was used last: most members follow others of their folder.
     last: Option<(PathBuf, OwnedFd)>,
 }
 
-impl Beneath {
+impl RootDirectory {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(path, FOLDER, Mode::empty())?;
         Ok(Self {

@@ -16,7 +16,7 @@ use tar::{Archive, EntryType};
 use super::beneath::relative;
 use super::documents::Descriptor;
 use crate::digest::hex;
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::error::invalid;
 use crate::{Result, stop};
 

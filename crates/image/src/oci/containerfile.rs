@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{RootFormat, RootSource};
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::{ImageError, ImageStore, OpenImage, Result, Sink, build, process};
 
 /// A Containerfile or Dockerfile to build.

@@ -6,16 +6,16 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::beneath::Beneath;
+use super::beneath::RootDirectory;
 use super::{Limits, Tally};
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::error::invalid;
 use crate::{Result, Sink, stop};
 
 /// Copies everything below a folder, except for what is mounted there, and what is neither file, folder nor link.
 pub(super) fn copy(
     from: &Path,
-    root: &mut Beneath,
+    root: &mut RootDirectory,
     tally: &mut Tally,
     limits: &Limits,
     sink: &Sink,
@@ -67,7 +67,7 @@ pub(super) fn copy(
     Ok(())
 }
 
-fn copy_file(here: &Path, root: &mut Beneath, path: &Path, found: &fs::Metadata) -> Result<()> {
+fn copy_file(here: &Path, root: &mut RootDirectory, path: &Path, found: &fs::Metadata) -> Result<()> {
     // Another process could have put a link in its place.
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let mut source = fs::File::options()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
-use super::beneath::{Beneath, relative};
+use super::beneath::{RootDirectory, relative};
 use super::members::MemberSet;
 use super::{Limits, Tally};
 use crate::error::invalid;
@@ -23,7 +23,7 @@ const MAX_HEADER: u64 = 1 << 20;
 /// Unpacks layers onto a root, in their order.
 #[derive(Debug)]
 pub(super) struct Unpacker<'a> {
-    pub(super) root: &'a mut Beneath,
+    pub(super) root: &'a mut RootDirectory,
     pub(super) tally: &'a mut Tally,
     pub(super) limits: &'a Limits,
     pub(super) origin: &'a str,

@@ -32,17 +32,17 @@ use cellblock_protocol::text::counted;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
-use crate::error::At as _;
+use crate::error::IoResultExt as _;
 use crate::error::invalid;
 use crate::manifest::{LAYOUT, RootFilesystem};
-use crate::running::Announced;
+use crate::running::BuildNotice;
 use crate::spec::is_name;
-use crate::stop::Running;
+use crate::stop::BuildGuard;
 use crate::{
     DEFAULT_IMAGE, ImageSpec, ImageStore, Lock, Manifest, OpenImage, Package, PackagePolicy, Result, Sink,
 };
 use crate::{audit, build, digest, installed};
-use beneath::Beneath;
+use beneath::RootDirectory;
 use blobs::Blobs;
 use documents::Runtime;
 
@@ -138,7 +138,7 @@ impl ImageStore {
 
     fn import_root_blocking(&self, source: &RootSource, limits: &Limits, sink: &Sink) -> Result<OpenImage> {
         self.home().check_programs_run()?;
-        let running = Running::start()?;
+        let running = BuildGuard::start()?;
         let key = format!(
             "import-root-{}",
             &hex(&Sha256::digest(format!("{source:?}")))[..16]
@@ -146,7 +146,7 @@ impl ImageStore {
         let waiting = || sink.waiting("another process that imports the same root filesystem");
         let _lock = Lock::exclusive(&self.home().lock(&key), waiting)?;
         let what = format!("image of {}", source.path.display());
-        let (_announced, sink) = Announced::start(self.home(), what, sink);
+        let (_announced, sink) = BuildNotice::start(self.home(), what, sink);
         let staging = self.home().staging(&key);
         build::remove(&staging)?;
         let finished = import_to(&staging, source, limits, &sink).and_then(|manifest| {
@@ -168,7 +168,7 @@ fn import_to(staging: &Path, source: &RootSource, limits: &Limits, sink: &Sink) 
     let origin = if origin == "-" { "stdin" } else { &origin };
     let tree = staging.join("image/root");
     fs::create_dir_all(&tree).at("create", &tree)?;
-    let mut root = Beneath::open(&tree).at("open", &tree)?;
+    let mut root = RootDirectory::open(&tree).at("open", &tree)?;
     let mut tally = Tally::default();
     sink.stage(format!("unpacking {origin}"));
     let config = match source.format {
@@ -230,7 +230,7 @@ fn open(source: &RootSource, staging: &Path, limits: &Limits, origin: &str) -> R
 
 /// Describes an unpacked root filesystem, whose Python is found first.
 fn describe(
-    root: &Beneath,
+    root: &RootDirectory,
     source: &RootSource,
     config: Config,
     tally: &Tally,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::beneath::Beneath;
+use super::beneath::RootDirectory;
 
 /// Folders over which a sandbox mounts its own.
 const FOLDERS: [&str; 10] = [
@@ -37,7 +37,7 @@ const EMPTY: [&str; 7] = [
 ];
 
 /// Makes them; what is in the way is removed.
-pub(super) fn make(root: &mut Beneath) -> io::Result<()> {
+pub(super) fn make(root: &mut RootDirectory) -> io::Result<()> {
     // A link of the image could lead one of these to another folder.
     for folder in ["etc", "mnt", "opt"] {
         root.make_folder(Path::new(folder))?;

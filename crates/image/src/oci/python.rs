@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-use super::beneath::Beneath;
+use super::beneath::RootDirectory;
 use crate::manifest::minor_version;
 
 /// The oldest version that the kernel supports.
@@ -31,7 +31,7 @@ pub(super) struct Python {
 }
 
 /// Finds the interpreter that a program in the image would find, with this `PATH`.
-pub(super) fn find(root: &Beneath, path: Option<&str>) -> Result<Python, String> {
+pub(super) fn find(root: &RootDirectory, path: Option<&str>) -> Result<Python, String> {
     let named = path.unwrap_or_default().split(':').map(|it| it.trim_matches('/'));
     let mut folders: Vec<&str> = Vec::new();
     for folder in named.chain(USUAL) {
@@ -73,7 +73,7 @@ pub(super) fn find(root: &Beneath, path: Option<&str>) -> Result<Python, String>
     ))
 }
 
-fn look(root: &Beneath, candidate: &Path) -> Option<Python> {
+fn look(root: &RootDirectory, candidate: &Path) -> Option<Python> {
     let program = root.resolve(candidate).ok()?;
     let is_program = root.read(&program).is_ok_and(|file| {
         use std::os::unix::fs::PermissionsExt as _;
@@ -123,7 +123,7 @@ fn look(root: &Beneath, candidate: &Path) -> Option<Python> {
 }
 
 /// Returns the minor version of the standard library of a prefix: the one that the program is named for, or the only one.
-fn standard_library(root: &Beneath, prefix: &Path, named: Option<u32>) -> Option<u32> {
+fn standard_library(root: &RootDirectory, prefix: &Path, named: Option<u32>) -> Option<u32> {
     let has = |minor: &u32| {
         root.read(&prefix.join(format!("lib/python3.{minor}/os.py")))
             .is_ok()
@@ -137,7 +137,7 @@ fn standard_library(root: &Beneath, prefix: &Path, named: Option<u32>) -> Option
 }
 
 /// Returns the prefix that a virtual environment is made of.
-fn home(root: &Beneath, environment: &Path) -> Option<PathBuf> {
+fn home(root: &RootDirectory, environment: &Path) -> Option<PathBuf> {
     let mut text = String::new();
     let file = root.read(&environment.join("pyvenv.cfg")).ok()?;
     file.take(1 << 16).read_to_string(&mut text).ok()?;
@@ -149,7 +149,7 @@ fn home(root: &Beneath, environment: &Path) -> Option<PathBuf> {
 }
 
 /// Finds the full version among the texts of a program or library.
-fn version_in(root: &Beneath, program: &Path, minor: u32) -> io::Result<Option<String>> {
+fn version_in(root: &RootDirectory, program: &Path, minor: u32) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     root.read(program)?.take(MAX_PROGRAM).read_to_end(&mut bytes)?;
     let start = format!("3.{minor}.");
@@ -168,7 +168,7 @@ fn version_in(root: &Beneath, program: &Path, minor: u32) -> io::Result<Option<S
 }
 
 /// Returns whether a module can be imported from one of these directories.
-pub(super) fn has_module(root: &Beneath, directories: &[&str], module: &str) -> bool {
+pub(super) fn has_module(root: &RootDirectory, directories: &[&str], module: &str) -> bool {
     let path = module.replace('.', "/");
     directories.iter().any(|directory| {
         let base = Path::new(directory).join(&path);

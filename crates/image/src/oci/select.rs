@@ -20,7 +20,7 @@ const TAG: &str = "org.opencontainers.image.ref.name";
 
 /// An image to unpack.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ImageSelection {
     pub(super) config: Config,
     pub(super) layers: Vec<Layer>,
 }
@@ -57,14 +57,14 @@ impl Layer {
 }
 
 /// Finds the image of a layout or archive.
-pub(super) fn choose(blobs: &Blobs, source: &RootSource, origin: &str) -> Result<Chosen> {
+pub(super) fn choose(blobs: &Blobs, source: &RootSource, origin: &str) -> Result<ImageSelection> {
     match source.format {
         RootFormat::DockerArchive => of_docker(blobs, source, origin),
         RootFormat::OciLayout | RootFormat::Directory => of_layout(blobs, source, origin),
     }
 }
 
-fn of_layout(blobs: &Blobs, source: &RootSource, origin: &str) -> Result<Chosen> {
+fn of_layout(blobs: &Blobs, source: &RootSource, origin: &str) -> Result<ImageSelection> {
     let bytes = blobs.bytes("index.json".as_ref(), origin)?;
     let index: Index = parse(&bytes, "index.json", origin)?;
     let mut manifests = index.manifests;
@@ -133,7 +133,7 @@ fn for_this_machine(
     Ok(first)
 }
 
-fn of_docker(blobs: &Blobs, source: &RootSource, origin: &str) -> Result<Chosen> {
+fn of_docker(blobs: &Blobs, source: &RootSource, origin: &str) -> Result<ImageSelection> {
     if !blobs.has("manifest.json".as_ref()) && blobs.has("index.json".as_ref()) {
         let problem = "it is an OCI layout; import it as `oci-layout`";
         return Err(invalid(origin, problem));
@@ -185,7 +185,7 @@ fn chosen(
     tag: Option<String>,
     layers: Vec<(PathBuf, Option<String>)>,
     origin: &str,
-) -> Result<Chosen> {
+) -> Result<ImageSelection> {
     if layers.len() > MAX_LAYERS {
         return Err(invalid(
             origin,
@@ -198,7 +198,7 @@ fn chosen(
     }
     let unpacked = unpacked.iter().cloned().map(Some).chain(std::iter::repeat(None));
     let layers = layers.into_iter().zip(unpacked);
-    Ok(Chosen {
+    Ok(ImageSelection {
         layers: layers
             .map(|((path, digest), unpacked)| Layer {
                 path,

@@ -19,7 +19,7 @@ use crate::{ImageError, ImageStore, LAYOUT, OpenImage, Sink};
 
 /// A request's line and its headers, in lower case.
 #[derive(Clone, Debug)]
-struct Asked {
+struct RequestHead {
     path: String,
     headers: String,
 }
@@ -34,7 +34,9 @@ impl Reply {
 }
 
 /// Serves until the test's process ends; returns the address and what was asked.
-fn serve(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (SocketAddr, Arc<Mutex<Vec<Asked>>>) {
+fn serve(
+    reply: impl Fn(&RequestHead) -> Reply + Send + Sync + 'static,
+) -> (SocketAddr, Arc<Mutex<Vec<RequestHead>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -48,7 +50,7 @@ fn serve(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (SocketAddr
     (address, log)
 }
 
-fn answer(mut stream: TcpStream, heard: &Mutex<Vec<Asked>>, reply: &dyn Fn(&Asked) -> Reply) {
+fn answer(mut stream: TcpStream, heard: &Mutex<Vec<RequestHead>>, reply: &dyn Fn(&RequestHead) -> Reply) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let Some(Ok(first)) = lines.next() else { return };
     let path = first.split(' ').nth(1).unwrap().to_owned();
@@ -56,7 +58,7 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<Asked>>, reply: &dyn Fn(&Aske
         .map_while(Result::ok)
         .take_while(|it| !it.is_empty())
         .collect();
-    let asked = Asked {
+    let asked = RequestHead {
         path,
         headers: headers.join("\n").to_lowercase(),
     };
@@ -73,7 +75,7 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<Asked>>, reply: &dyn Fn(&Aske
 }
 
 /// Returns the part of a body that a request asks for.
-fn ranged(asked: &Asked, body: &[u8]) -> Reply {
+fn ranged(asked: &RequestHead, body: &[u8]) -> Reply {
     let from = asked
         .headers
         .split("range: bytes=")

@@ -14,7 +14,7 @@ use reqwest::blocking::{Client, Response};
 use serde::Deserialize;
 
 use crate::digest;
-use crate::error::{At, ImageError, Result};
+use crate::error::{ImageError, IoResultExt, Result};
 use crate::home::Home;
 use crate::http::{client, reasons};
 use crate::process;

@@ -32,13 +32,13 @@ pub(super) enum Part {
         length: u64,
     },
     /// The same result after its file was opened.
-    Opened(Checked),
+    Opened(ContentReader),
     /// A result that was copied from a remote store, and checked on the way.
     Copy { file: Arc<File>, at: u64, left: u64 },
 }
 
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct ContentReader {
     file: File,
     id: ArtifactId,
     hash: Sha256,
@@ -102,7 +102,7 @@ impl Part {
                     // The host's path must not be shown to readers of the message.
                     io::Error::new(error.kind(), format!("could not open recorded result {id}"))
                 })?;
-                let mut opened = Checked {
+                let mut opened = ContentReader {
                     file,
                     id: *id,
                     hash: Sha256::new(),
@@ -130,7 +130,7 @@ impl Part {
     }
 }
 
-impl Checked {
+impl ContentReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             return Ok(0);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, copy};
 
-use cellblock_artifact::{About, ArtifactId, Kind, Origin, Urls};
+use cellblock_artifact::{ArtifactDescription, ArtifactId, Kind, Origin, Urls};
 use cellblock_protocol::InputFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl AliasStore {
         let bytes = content.len();
         let file = spawn_blocking(move || spool(content)).await;
         let file = file.expect("copying does not panic").map_err(AliasError::File)?;
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::Dataset,
             media_type: "application/json".to_owned(),
             origin: Some(Origin {

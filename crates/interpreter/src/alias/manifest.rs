@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cellblock_artifact::{About, ArtifactId, Kind, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactId, Kind, Store};
 use serde::{Deserialize, Serialize};
 
 use super::bounds::Bounds;
@@ -37,7 +37,7 @@ impl AliasStore {
             };
             serde_json::to_vec(&manifest).map_err(AliasError::Manifest)?
         };
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::Dataset,
             media_type: "application/vnd.cellblock.aliases+json".to_owned(),
             origin: None,

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read, Seek};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cellblock_artifact::{About, ArtifactError, ArtifactId, Kind, Origin};
+use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin};
 use cellblock_protocol::InputFormat;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -127,7 +127,7 @@ async fn store_file(
     let ticket = begun?;
     let name = tool.clone();
     let examined = blocking(&tool, move || examine(&name, file, format)).await?;
-    let Examined {
+    let RecordCandidate {
         file,
         shape,
         id,
@@ -185,8 +185,8 @@ async fn finish(
     redeemed
 }
 
-fn about(ticket: &Ticket, format: InputFormat) -> About {
-    About {
+fn about(ticket: &Ticket, format: InputFormat) -> ArtifactDescription {
+    ArtifactDescription {
         kind: Kind::Result,
         media_type: media_type(format).to_owned(),
         origin: Some(Origin {
@@ -197,7 +197,7 @@ fn about(ticket: &Ticket, format: InputFormat) -> About {
     }
 }
 
-struct Examined {
+struct RecordCandidate {
     file: File,
     shape: Shape,
     id: ArtifactId,
@@ -206,9 +206,9 @@ struct Examined {
 }
 
 /// Reads a file once: checks it, and returns its shape and id.
-fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<Examined, AliasError> {
+fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<RecordCandidate, AliasError> {
     file.rewind().map_err(AliasError::File)?;
-    let mut named = Named {
+    let mut named = HashingFile {
         file,
         hash: Sha256::new(),
         bytes: 0,
@@ -239,7 +239,7 @@ fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<Examined, 
             .map_err(AliasError::File)?;
         whole = Some(text);
     }
-    Ok(Examined {
+    Ok(RecordCandidate {
         file: named.file,
         shape,
         id: ArtifactId::from_sha256(named.hash.finalize().into()),
@@ -249,13 +249,13 @@ fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<Examined, 
 }
 
 /// Hashes the bytes that are read from a file.
-struct Named {
+struct HashingFile {
     file: File,
     hash: Sha256,
     bytes: u64,
 }
 
-impl Read for Named {
+impl Read for HashingFile {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.hash.update(&buffer[..read]);

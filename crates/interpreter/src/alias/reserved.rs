@@ -1,16 +1,16 @@
 //! Names to which no value may be bound because code already uses them.
 
 use super::error::{AliasError, NameFault};
-use crate::contract::{Reserved, is_identifier, reserved};
+use crate::contract::{ReservedReason, is_identifier, reserved};
 
 /// Checks that a value may be recorded under this name: a contract must be able to name it, and it
 /// must not start with an underscore.
 pub fn check(name: &str) -> Result<(), AliasError> {
     let fault = match reserved(name) {
         _ if !is_identifier(name) || name.starts_with('_') => NameFault::NotAnIdentifier,
-        Some(Reserved::Keyword) => NameFault::Keyword,
-        Some(Reserved::Builtin) => NameFault::Builtin,
-        Some(Reserved::Helper | Reserved::Prelude) => NameFault::Prelude,
+        Some(ReservedReason::Keyword) => NameFault::Keyword,
+        Some(ReservedReason::Builtin) => NameFault::Builtin,
+        Some(ReservedReason::Helper | ReservedReason::Prelude) => NameFault::Prelude,
         None => return Ok(()),
     };
     Err(AliasError::name(name, fault))

@@ -34,7 +34,7 @@ fn run<'de, R: serde_json::de::Read<'de>>(
 ) -> serde_json::Result<Shape> {
     let mut top = Node::default();
     let mut room = NODES;
-    let follow = Follow {
+    let follow = NodeReader {
         node: &mut top,
         room: &mut room,
         depth: 0,
@@ -210,13 +210,13 @@ impl Node {
 }
 
 /// Reads one value into a node.
-struct Follow<'a> {
+struct NodeReader<'a> {
     node: &'a mut Node,
     room: &'a mut usize,
     depth: u8,
 }
 
-impl<'de> DeserializeSeed<'de> for Follow<'_> {
+impl<'de> DeserializeSeed<'de> for NodeReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -224,7 +224,7 @@ impl<'de> DeserializeSeed<'de> for Follow<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Follow<'_> {
+impl<'de> Visitor<'de> for NodeReader<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -269,7 +269,7 @@ impl<'de> Visitor<'de> for Follow<'_> {
                 Box::default()
             });
             while items
-                .next_element_seed(Follow {
+                .next_element_seed(NodeReader {
                     node: item,
                     room: self.room,
                     depth: self.depth + 1,
@@ -284,7 +284,7 @@ impl<'de> Visitor<'de> for Follow<'_> {
                 *self.room += 1;
             }
         } else {
-            while items.next_element::<Passed>()?.is_some() {
+            while items.next_element::<DepthCheck>()?.is_some() {
                 length += 1;
             }
         }
@@ -308,14 +308,14 @@ impl<'de> Visitor<'de> for Follow<'_> {
             };
             keys += 1;
             if let Some(at) = at {
-                entries.next_value_seed(Follow {
+                entries.next_value_seed(NodeReader {
                     node: &mut self.node.keys[at].1,
                     room: self.room,
                     depth: self.depth + 1,
                 })?;
             } else {
                 self.node.unlisted += 1;
-                entries.next_value::<Passed>()?;
+                entries.next_value::<DepthCheck>()?;
             }
         }
         self.node.most = self.node.most.max(keys);
@@ -356,15 +356,15 @@ impl Visitor<'_> for Key<'_> {
 }
 
 /// Checks a value without tracking it. Unlike `IgnoredAny`, limits the nesting depth.
-struct Passed;
+struct DepthCheck;
 
-impl<'de> Deserialize<'de> for Passed {
+impl<'de> Deserialize<'de> for DepthCheck {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Passed {
+impl<'de> Visitor<'de> for DepthCheck {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

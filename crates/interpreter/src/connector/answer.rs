@@ -11,7 +11,7 @@ use super::records::{RecordColumns, records};
 use super::row_stream::each_row;
 use super::sample::{Rows, RowsSample};
 use super::schema::DeclaredSchema;
-use super::store::Storing;
+use super::store::TableStorage;
 use super::{BlobWriter, ConnectorError, ConnectorErrorKind, FetchAnswer, ListPlace, Redaction, arrow};
 use crate::output::DecodingLimits;
 use crate::output::table::fetched::{batches_to_parquet, stream_to_parquet};
@@ -24,7 +24,7 @@ pub(super) struct StoredAnswer {
     pub(super) fetched_at: String,
     pub(super) rows: Rows,
     /// The answer's way into the artifact store, if it is a table.
-    pub(super) storing: Option<Storing>,
+    pub(super) storing: Option<TableStorage>,
 }
 
 /// Form of an answer's bytes.
@@ -47,7 +47,7 @@ impl AnswerForm {
 
 /// A table that is not stored yet.
 #[derive(Debug)]
-pub(super) enum Unstored {
+pub(super) enum UnstoredTable {
     /// A JSON answer with records.
     Records(Value),
     /// A JSON list of records in a file, and their number.
@@ -63,7 +63,7 @@ impl StoredAnswer {
         returns: Option<&DeclaredSchema>,
         redaction: &Redaction,
         limits: &DecodingLimits,
-    ) -> Result<(Self, Option<Unstored>), ConnectorError> {
+    ) -> Result<(Self, Option<UnstoredTable>), ConnectorError> {
         match answer {
             FetchAnswer::Value(value) | FetchAnswer::LargeValue(value, _) => {
                 Self::of_value(value, returns, redaction)
@@ -87,7 +87,7 @@ impl StoredAnswer {
         mut value: Value,
         returns: Option<&DeclaredSchema>,
         redaction: &Redaction,
-    ) -> Result<(Self, Option<Unstored>), ConnectorError> {
+    ) -> Result<(Self, Option<UnstoredTable>), ConnectorError> {
         let fetched_at = now();
         if let Some(schema) = returns {
             schema.check(&value).map_err(|mistakes| {
@@ -102,7 +102,7 @@ impl StoredAnswer {
         let written = serde_json::to_writer(&mut json, &value).map_err(std::io::Error::from);
         let json = written.and_then(|()| json.finish());
         // A table without columns has no Parquet form.
-        let table = (!rows.columns.is_empty()).then_some(Unstored::Records(value));
+        let table = (!rows.columns.is_empty()).then_some(UnstoredTable::Records(value));
         let answer = Self {
             form: AnswerForm::Json,
             bytes: json.map_err(|error| not_kept(&error))?,
@@ -118,7 +118,7 @@ impl StoredAnswer {
         document: &Blob,
         list: ListPlace,
         redaction: &Redaction,
-    ) -> Result<(Self, Option<Unstored>), String> {
+    ) -> Result<(Self, Option<UnstoredTable>), String> {
         let key = match list {
             ListPlace::Document => None,
             ListPlace::Key(key) => Some(key),
@@ -144,7 +144,7 @@ impl StoredAnswer {
         };
         let copy = answer.copy().map_err(kept)?;
         let count = answer.rows.count.unwrap_or_default();
-        let table = (!answer.rows.columns.is_empty()).then_some(Unstored::List(copy, count));
+        let table = (!answer.rows.columns.is_empty()).then_some(UnstoredTable::List(copy, count));
         Ok((answer, table))
     }
 
@@ -152,7 +152,7 @@ impl StoredAnswer {
         stream: Blob,
         redaction: &Redaction,
         limits: &DecodingLimits,
-    ) -> Result<(Self, Option<Unstored>), ConnectorError> {
+    ) -> Result<(Self, Option<UnstoredTable>), ConnectorError> {
         let fetched_at = now();
         let (stream, rows) = if redaction.is_empty() {
             let rows = arrow::survey(&stream, limits).map_err(|error| arrow::malformed(&error))?;
@@ -173,7 +173,7 @@ impl StoredAnswer {
         };
         let copy = answer.copy().map_err(|error| not_kept(&error))?;
         let count = answer.rows.count.unwrap_or_default();
-        let table = (!answer.rows.columns.is_empty()).then_some(Unstored::Stream(copy, count));
+        let table = (!answer.rows.columns.is_empty()).then_some(UnstoredTable::Stream(copy, count));
         Ok((answer, table))
     }
 
@@ -207,7 +207,7 @@ impl StoredAnswer {
     }
 }
 
-impl Unstored {
+impl UnstoredTable {
     /// Writes the table as Parquet; the error says why it has no such form.
     pub(super) fn to_parquet<W: Write + Send>(&self, limits: &DecodingLimits, into: W) -> Result<W, String> {
         let written = match self {

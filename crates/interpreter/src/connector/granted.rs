@@ -12,23 +12,23 @@ use crate::host_call::shown;
 
 /// A connector of a session.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct SessionConnector {
     pub(super) connector: Arc<dyn Connector>,
     /// Number of earlier lendings of connectors; another one with its name may be another server.
     pub(super) lending: u64,
     /// Empty until the connector has answered.
-    pub(super) functions: OnceCell<Vec<Offered>>,
+    pub(super) functions: OnceCell<Vec<GrantedFunction>>,
 }
 
 /// A function of it.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct GrantedFunction {
     pub(super) card: Card,
     pub(super) parameters: OnceLock<Parameters>,
     pub(super) returns: OnceLock<Option<Arc<DeclaredSchema>>>,
 }
 
-impl Granted {
+impl SessionConnector {
     pub(super) fn new(connector: &Arc<dyn Connector>, lending: u64) -> Arc<Self> {
         Arc::new(Self {
             connector: Arc::clone(connector),
@@ -42,11 +42,11 @@ impl Granted {
         format!("{} {}", self.connector.name(), self.lending)
     }
 
-    pub(super) async fn functions(&self) -> Result<&Vec<Offered>, ConnectorError> {
+    pub(super) async fn functions(&self) -> Result<&Vec<GrantedFunction>, ConnectorError> {
         self.functions.get_or_try_init(|| self.list()).await
     }
 
-    async fn list(&self) -> Result<Vec<Offered>, ConnectorError> {
+    async fn list(&self) -> Result<Vec<GrantedFunction>, ConnectorError> {
         let redaction = self.connector.redaction();
         let cards = self.connector.cards().await;
         let cards = cards.map_err(|error| error.redacted(redaction))?;
@@ -56,7 +56,7 @@ impl Granted {
             card.description = redaction.text(&card.description).into_owned();
             redaction.value(&mut card.parameters);
             card.returns.iter_mut().for_each(|it| redaction.value(it));
-            Offered {
+            GrantedFunction {
                 card,
                 parameters: OnceLock::new(),
                 returns: OnceLock::new(),
@@ -81,7 +81,7 @@ impl Granted {
         }
     }
 
-    pub(super) fn unknown(&self, name: &str, functions: &[Offered]) -> ConnectorError {
+    pub(super) fn unknown(&self, name: &str, functions: &[GrantedFunction]) -> ConnectorError {
         let similar: HashMap<_, _> = functions
             .iter()
             .map(|offered| {

@@ -17,14 +17,14 @@ use tokio::task::spawn_blocking;
 
 use super::answer::StoredAnswer;
 use super::counted::CountedFetch;
-use super::granted::Granted;
+use super::granted::SessionConnector;
 use super::large::AnswerBudget;
 use super::log::{FetchLog, FetchRecord, OpenRecord};
 use super::memo::{CallKey, Memo, MemoPolicy};
 use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
-use super::store::Storing;
-use super::waits::Waits;
+use super::store::TableStorage;
+use super::waits::WaitClock;
 use super::{Bundle, Connector, ConnectorError, ConnectorErrorKind, FetchAllowance};
 use crate::host_call::{HostReply, shown};
 use crate::output::DecodingLimits;
@@ -54,9 +54,9 @@ pub(crate) struct Grants(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     /// Connectors that code can call. A connector that is lent hides the session's own with its name.
-    granted: Vec<Arc<Granted>>,
+    granted: Vec<Arc<SessionConnector>>,
     /// The session's own connectors.
-    own: Vec<Arc<Granted>>,
+    own: Vec<Arc<SessionConnector>>,
     /// Number of times that connectors were lent.
     lendings: u64,
     memo: Arc<Memo>,
@@ -64,7 +64,7 @@ struct Inner {
     running: Arc<Semaphore>,
     /// Bytes of large answers that it may have in memory.
     budget: Arc<AnswerBudget>,
-    waits: Waits,
+    waits: WaitClock,
     terms: Arc<GrantTerms>,
     limits: DecodingLimits,
     /// Whether calls that change something are refused.
@@ -85,7 +85,7 @@ struct FetchCall {
 
 impl Grants {
     pub(crate) fn new(connectors: &[Arc<dyn Connector>], terms: GrantTerms) -> Self {
-        let own: Vec<_> = connectors.iter().map(|it| Granted::new(it, 0)).collect();
+        let own: Vec<_> = connectors.iter().map(|it| SessionConnector::new(it, 0)).collect();
         Self(Arc::new(Inner {
             granted: own.clone(),
             own,
@@ -94,7 +94,7 @@ impl Grants {
             log: Arc::default(),
             running: Arc::new(Semaphore::new(RUNNING)),
             budget: AnswerBudget::of_session(),
-            waits: Waits::default(),
+            waits: WaitClock::default(),
             terms: Arc::new(terms),
             limits: DecodingLimits::default(),
             trying: false,
@@ -106,9 +106,9 @@ impl Grants {
     pub(crate) fn lending(&self, connectors: &[Arc<dyn Connector>]) -> Self {
         let inner = &self.0;
         let lendings = inner.lendings + 1;
-        let hidden = |own: &Granted| connectors.iter().any(|it| it.name() == own.connector.name());
+        let hidden = |own: &SessionConnector| connectors.iter().any(|it| it.name() == own.connector.name());
         let own = inner.own.iter().filter(|own| !hidden(own)).cloned();
-        let lent = connectors.iter().map(|it| Granted::new(it, lendings));
+        let lent = connectors.iter().map(|it| SessionConnector::new(it, lendings));
         Self(Arc::new(Inner {
             granted: own.chain(lent).collect(),
             lendings,
@@ -132,7 +132,7 @@ impl Grants {
     /// Returns what a kernel binds of the connectors that others did not have: those that are lent, and its own that are not hidden
     /// any more.
     pub(crate) async fn since(&self, before: &Self) -> Vec<Bundle> {
-        let had = |it: &Arc<Granted>| before.0.granted.iter().any(|other| Arc::ptr_eq(it, other));
+        let had = |it: &Arc<SessionConnector>| before.0.granted.iter().any(|other| Arc::ptr_eq(it, other));
         let new = self.0.granted.iter().filter(|it| !had(it));
         join_all(new.map(|granted| granted.bundle())).await
     }
@@ -312,7 +312,7 @@ impl Inner {
         arguments: Map<String, Value>,
         until: Instant,
     ) -> Result<StoredAnswer, ConnectorError> {
-        let Granted {
+        let SessionConnector {
             connector, functions, ..
         } = &*self.granted[at];
         let Some(offered) = functions.get().and_then(|functions| functions.get(of)) else {
@@ -357,7 +357,12 @@ impl Inner {
             allowance.fetched(answer.bytes.len());
         }
         if let (Some(table), Some(store)) = (table, &self.terms.store) {
-            answer.storing = Some(Storing::start(table, store.clone(), limits, (running, place)));
+            answer.storing = Some(TableStorage::start(
+                table,
+                store.clone(),
+                limits,
+                (running, place),
+            ));
         }
         Ok(answer)
     }

@@ -15,7 +15,7 @@ use super::ConnectorError;
 use super::answer::StoredAnswer;
 use super::counted::{CANCELED, CountedFetch};
 use super::sample::sample;
-use super::store::Storing;
+use super::store::TableStorage;
 use crate::output::ArtifactRef;
 
 /// Maximum number of calls of a cell that are recorded.
@@ -108,7 +108,7 @@ pub(super) struct FetchLog(Mutex<Records>);
 struct Records {
     kept: Vec<FetchRecord>,
     /// Tables of these records that are on their way into the store.
-    storing: Vec<(usize, Storing)>,
+    storing: Vec<(usize, TableStorage)>,
     dropped: u32,
 }
 

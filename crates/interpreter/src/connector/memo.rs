@@ -60,7 +60,7 @@ impl CallKey {
     }
 }
 
-type Fetching = BoxFuture<'static, Result<Arc<StoredAnswer>, ConnectorError>>;
+type AnswerFuture = BoxFuture<'static, Result<Arc<StoredAnswer>, ConnectorError>>;
 
 /// The answers.
 #[derive(Default)]
@@ -76,7 +76,7 @@ struct Slots {
 
 enum Slot {
     /// Only those who wait hold the call, so that it is canceled with the last of them.
-    Fetching(WeakShared<Fetching>),
+    Fetching(WeakShared<AnswerFuture>),
     Kept(Arc<StoredAnswer>, Instant),
 }
 
@@ -93,12 +93,12 @@ impl Memo {
         &self,
         key: CallKey,
         lifetime: Option<Duration>,
-        fetch: impl FnOnce() -> Fetching,
+        fetch: impl FnOnce() -> AnswerFuture,
     ) -> Result<(Arc<StoredAnswer>, bool), ConnectorError> {
         let (fetching, cached) = match self.find(key, lifetime) {
-            Found::Kept(answer) => return Ok((answer, true)),
-            Found::Fetching(fetching) => (fetching, true),
-            Found::Nothing(mut slots) => {
+            MemoSlot::Kept(answer) => return Ok((answer, true)),
+            MemoSlot::Fetching(fetching) => (fetching, true),
+            MemoSlot::Nothing(mut slots) => {
                 let fetching = fetch().shared();
                 if let Some(weak) = fetching.downgrade() {
                     slots.of.insert(key, Slot::Fetching(weak));
@@ -116,20 +116,20 @@ impl Memo {
         *self.lock() = Slots::default();
     }
 
-    fn find(&self, key: CallKey, lifetime: Option<Duration>) -> Found<'_> {
+    fn find(&self, key: CallKey, lifetime: Option<Duration>) -> MemoSlot<'_> {
         let mut slots = self.lock();
         match slots.of.get(&key) {
             Some(Slot::Kept(_, since)) if lifetime.is_some_and(|lifetime| since.elapsed() >= lifetime) => {
                 slots.kept.retain(|kept| *kept != key);
                 slots.remove(key);
-                Found::Nothing(slots)
+                MemoSlot::Nothing(slots)
             }
-            Some(Slot::Kept(answer, _)) => Found::Kept(Arc::clone(answer)),
+            Some(Slot::Kept(answer, _)) => MemoSlot::Kept(Arc::clone(answer)),
             Some(Slot::Fetching(fetching)) => match fetching.upgrade() {
-                Some(fetching) => Found::Fetching(fetching),
-                None => Found::Nothing(slots),
+                Some(fetching) => MemoSlot::Fetching(fetching),
+                None => MemoSlot::Nothing(slots),
             },
-            None => Found::Nothing(slots),
+            None => MemoSlot::Nothing(slots),
         }
     }
 
@@ -178,8 +178,8 @@ fn weight(answer: &StoredAnswer) -> u64 {
     }
 }
 
-enum Found<'a> {
+enum MemoSlot<'a> {
     Kept(Arc<StoredAnswer>),
-    Fetching(Shared<Fetching>),
+    Fetching(Shared<AnswerFuture>),
     Nothing(MutexGuard<'a, Slots>),
 }

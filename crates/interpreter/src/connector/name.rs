@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::contract::{Reserved, is_identifier, reserved};
+use crate::contract::{ReservedReason, is_identifier, reserved};
 
 /// Maximum number of characters of a function's name, before a number that makes it unique.
 const CHARS: usize = 100;
@@ -29,7 +29,7 @@ pub(super) fn function(name: &str, taken: &mut HashSet<String>) -> String {
     if chosen.is_empty() || chosen.starts_with(|first: char| first.is_ascii_digit()) {
         chosen.insert_str(0, "f_");
     }
-    if reserved(&chosen) == Some(Reserved::Keyword) {
+    if reserved(&chosen) == Some(ReservedReason::Keyword) {
         chosen.push('_');
     }
     let numbered = (2..).map(|number: u32| format!("{chosen}_{number}"));

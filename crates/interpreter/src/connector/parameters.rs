@@ -31,7 +31,7 @@ pub(super) struct Parameters {
 
 /// Arguments in one form for equal calls.
 #[derive(Debug, PartialEq)]
-pub(super) struct Bound {
+pub(super) struct CanonicalArguments {
     pub(super) arguments: Map<String, Value>,
     /// The arguments as JSON with sorted keys.
     pub(super) canonical: String,
@@ -56,7 +56,10 @@ impl Parameters {
     }
 
     /// Checks the arguments of a call and adds the defaults.
-    pub(super) fn bind(&self, mut arguments: Map<String, Value>) -> Result<Bound, ConnectorError> {
+    pub(super) fn bind(
+        &self,
+        mut arguments: Map<String, Value>,
+    ) -> Result<CanonicalArguments, ConnectorError> {
         if self.closed
             && let Some(unknown) = arguments
                 .keys()
@@ -97,7 +100,7 @@ impl Parameters {
             schema.check(&arguments).map_err(ConnectorError::invalid)?;
         }
         match arguments {
-            Value::Object(arguments) => Ok(Bound { arguments, canonical }),
+            Value::Object(arguments) => Ok(CanonicalArguments { arguments, canonical }),
             _ => Err(ConnectorError::invalid("the arguments are not an object")),
         }
     }

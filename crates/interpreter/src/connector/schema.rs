@@ -29,9 +29,9 @@ impl fmt::Debug for DeclaredSchema {
 }
 
 /// Fetches nothing: a schema stands alone.
-struct Nothing;
+struct NoRetrieval;
 
-impl UrlLoader for Nothing {
+impl UrlLoader for NoRetrieval {
     fn load(&self, url: &str) -> Result<Value, Box<dyn Error>> {
         Err(format!("`{url}` is not fetched").into())
     }
@@ -47,7 +47,7 @@ impl DeclaredSchema {
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
         compiler.set_default_draft(Draft::V2020_12);
-        compiler.use_loader(Box::new(Nothing));
+        compiler.use_loader(Box::new(NoRetrieval));
         let index = match compiler.add_resource(LOCATION, schema.clone()) {
             Ok(()) => compiler.compile(LOCATION, &mut schemas),
             Err(error) => Err(error),

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use cellblock_artifact::{About, Kind, Store};
+use cellblock_artifact::{ArtifactDescription, Kind, Store};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
 use super::LargeAnswer;
-use super::answer::Unstored;
+use super::answer::UnstoredTable;
 use crate::output::{ArtifactRef, DecodingLimits, PARQUET};
 
 /// Maximum time to write a table and to store it.
@@ -18,18 +18,18 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// The end of storing a table: the artifact, or why there is none.
 #[derive(Clone)]
-pub(super) struct Storing(Shared<BoxFuture<'static, Result<ArtifactRef, String>>>);
+pub(super) struct TableStorage(Shared<BoxFuture<'static, Result<ArtifactRef, String>>>);
 
-impl fmt::Debug for Storing {
+impl fmt::Debug for TableStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Storing").finish_non_exhaustive()
     }
 }
 
-impl Storing {
+impl TableStorage {
     /// Starts to store a table. Its places are held until then, so that a session, and the host, have few tables in memory.
     pub(super) fn start(
-        table: Unstored,
+        table: UnstoredTable,
         store: Store,
         limits: DecodingLimits,
         places: (OwnedSemaphorePermit, Option<LargeAnswer>),
@@ -54,7 +54,7 @@ impl Storing {
     }
 }
 
-async fn stored(table: Unstored, store: &Store, limits: DecodingLimits) -> Result<ArtifactRef, String> {
+async fn stored(table: UnstoredTable, store: &Store, limits: DecodingLimits) -> Result<ArtifactRef, String> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
         tracing::warn!(error, "could not store a fetched table");
         "the artifact store failed; its operator's log has the reason".to_owned()
@@ -63,7 +63,7 @@ async fn stored(table: Unstored, store: &Store, limits: DecodingLimits) -> Resul
     let file = spawn_blocking(move || table.to_parquet(&limits, draft)).await;
     let file = file.map_err(|error| failed(&error))??;
     let bytes = file.len();
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::Result,
         media_type: PARQUET.to_owned(),
         origin: None,

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// A clock that runs while at least one call waits. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waits(Arc<Mutex<Clock>>);
+pub(super) struct WaitClock(Arc<Mutex<Clock>>);
 
 #[derive(Debug, Default)]
 struct Clock {
@@ -19,9 +19,9 @@ struct Clock {
 /// A call that waits until this is dropped.
 #[derive(Debug)]
 #[must_use = "the call waits until this is dropped"]
-pub(super) struct Wait(Waits);
+pub(super) struct Wait(WaitClock);
 
-impl Waits {
+impl WaitClock {
     pub(super) fn begin(&self) -> Wait {
         let mut clock = self.clock();
         clock.calls += 1;
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn calls_that_wait_at_the_same_time_are_counted_once() {
-        let waits = Waits::default();
+        let waits = WaitClock::default();
         assert_eq!(waits.total(), Duration::ZERO);
         let (one, other) = (waits.begin(), waits.begin());
         std::thread::sleep(Duration::from_millis(20));

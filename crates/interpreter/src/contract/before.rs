@@ -10,7 +10,7 @@ use super::codes::{
 use super::fields::{required, strings, text, wrong_type};
 use super::found::Mistakes;
 use super::wording::{plain, quote, unknown_alias, with_aliases};
-use super::{ArtifactKind, Contract, ContractPolicy, Known, inputs, is_identifier, reserved};
+use super::{ArtifactKind, Contract, ContractPolicy, KnownAliases, inputs, is_identifier, reserved};
 use crate::rejection::Rejection;
 
 /// Maximum number of characters of `operation` and of `reason`.
@@ -39,7 +39,7 @@ pub struct ContractCall<'a> {
 /// the order of the fields, at most 20 rejections. Unknown fields are ignored.
 pub fn check_before(
     call: &ContractCall<'_>,
-    known: &Known,
+    known: &KnownAliases,
     policy: &ContractPolicy,
 ) -> Result<Contract, Vec<Rejection>> {
     let mut found = Mistakes::default();
@@ -52,7 +52,7 @@ pub fn check_before(
     }
 }
 
-fn read(call: &ContractCall<'_>, known: &Known, found: &mut Mistakes) -> Option<Contract> {
+fn read(call: &ContractCall<'_>, known: &KnownAliases, found: &mut Mistakes) -> Option<Contract> {
     let fields = match call.contract {
         Value::Object(fields) => fields,
         Value::Null => {
@@ -89,7 +89,7 @@ fn sentence(fields: &Map<String, Value>, name: &str, needs: &str, found: &mut Mi
 fn aliases(
     fields: &Map<String, Value>,
     inputs: &BTreeMap<String, String>,
-    known: &Known,
+    known: &KnownAliases,
     found: &mut Mistakes,
 ) -> Option<Vec<String>> {
     let name = "inputAliases";
@@ -115,7 +115,7 @@ fn aliases(
 }
 
 /// Rejects an empty list: code derives from fetched data, and data comes from tools.
-fn nothing_declared(name: &str, known: &Known) -> Rejection {
+fn nothing_declared(name: &str, known: &KnownAliases) -> Rejection {
     let code = if known.is_empty() {
         NO_TOOL_RESULTS
     } else {

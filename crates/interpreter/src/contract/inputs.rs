@@ -6,13 +6,13 @@ use super::codes::{INPUTS_REQUIRED, INVALID_NAME, NAME_TAKEN, RESERVED_NAME, TOO
 use super::fields::MOST_ITEMS;
 use super::found::Mistakes;
 use super::wording::{plain, quote, unknown_alias, with_aliases};
-use super::{ContractPolicy, Known, is_identifier, reserved};
+use super::{ContractPolicy, KnownAliases, is_identifier, reserved};
 use crate::rejection::Rejection;
 
 /// Checks every entry: its name, then its alias.
 pub(super) fn check(
     inputs: &BTreeMap<String, String>,
-    known: &Known,
+    known: &KnownAliases,
     policy: &ContractPolicy,
     found: &mut Mistakes,
 ) {
@@ -41,7 +41,7 @@ pub(super) fn check(
     }
 }
 
-fn misnamed(field: &str, local: &str, alias: &str, known: &Known) -> Option<Rejection> {
+fn misnamed(field: &str, local: &str, alias: &str, known: &KnownAliases) -> Option<Rejection> {
     let quoted = quote(local);
     let (code, message) = if !is_identifier(local) {
         let message = format!(

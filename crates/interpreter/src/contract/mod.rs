@@ -37,7 +37,7 @@ pub use call::DerivationCall;
 pub use codes::{ATTEMPTS_EXHAUSTED, CODES, ContractCode, ContractStage};
 pub(crate) use fields::{required, text, wrong_type};
 pub(crate) use found::Mistakes;
-pub use names::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
+pub use names::{HELPERS, PRELUDE, ReservedReason, is_identifier, reserved};
 pub(crate) use wording::{plain, quote, unknown_alias};
 
 /// Default maximum number of artifacts per call.
@@ -95,12 +95,12 @@ impl ArtifactKind {
 
 /// The existing tool results, in the order in which they were recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownAliases {
     aliases: Vec<String>,
     set: BTreeSet<String>,
 }
 
-impl Known {
+impl KnownAliases {
     /// Creates a list of aliases; duplicates count once.
     pub fn new<S: Into<String>>(aliases: impl IntoIterator<Item = S>) -> Self {
         let mut set = BTreeSet::new();

@@ -63,7 +63,7 @@ const LONGEST: usize = 128;
 
 /// The reason why a name is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reserved {
+pub enum ReservedReason {
     /// A keyword of Python, which cannot be a name at all.
     Keyword,
     /// A builtin, which code could no longer use.
@@ -74,7 +74,7 @@ pub enum Reserved {
     Prelude,
 }
 
-impl Reserved {
+impl ReservedReason {
     /// Describes the name, with an article.
     pub const fn describe(self) -> &'static str {
         match self {
@@ -98,17 +98,17 @@ pub fn is_identifier(name: &str) -> bool {
 }
 
 /// Returns why a name may not be bound to data.
-pub fn reserved(name: &str) -> Option<Reserved> {
+pub fn reserved(name: &str) -> Option<ReservedReason> {
     let among = |names: &[&str]| names.contains(&name);
     let listed = |names: &str| names.split(' ').any(|listed| listed == name);
     if listed(KEYWORDS) {
-        Some(Reserved::Keyword)
+        Some(ReservedReason::Keyword)
     } else if listed(BUILTINS) {
-        Some(Reserved::Builtin)
+        Some(ReservedReason::Builtin)
     } else if among(HELPERS) {
-        Some(Reserved::Helper)
+        Some(ReservedReason::Helper)
     } else if among(PRELUDE) || name.starts_with("__") || name == "_" {
-        Some(Reserved::Prelude)
+        Some(ReservedReason::Prelude)
     } else {
         None
     }

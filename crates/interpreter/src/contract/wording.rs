@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Known;
+use super::KnownAliases;
 use crate::rejection::Rejection;
 use crate::render::plain::line;
 
@@ -75,7 +75,7 @@ fn folded(name: &str) -> String {
 }
 
 /// Returns the existing aliases, the most similar ones first.
-fn nearest<'a>(given: &str, known: &'a Known) -> Vec<&'a str> {
+fn nearest<'a>(given: &str, known: &'a KnownAliases) -> Vec<&'a str> {
     let given: String = given.chars().take(QUOTED * 2).collect();
     let mut aliases: Vec<_> = known
         .aliases()
@@ -88,7 +88,7 @@ fn nearest<'a>(given: &str, known: &'a Known) -> Vec<&'a str> {
 }
 
 /// Adds the existing aliases to the message and to the field's valid values.
-pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &Known) -> Rejection {
+pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &KnownAliases) -> Rejection {
     let listed = nearest(given, known);
     let names: Vec<_> = listed.iter().map(|alias| quote(alias)).collect();
     let more = known.aliases().len() - listed.len();
@@ -107,7 +107,7 @@ pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &Known)
 }
 
 /// Reports an unknown alias.
-pub(crate) fn unknown_alias(field: String, given: &str, known: &Known) -> Rejection {
+pub(crate) fn unknown_alias(field: String, given: &str, known: &KnownAliases) -> Rejection {
     let suggestion = match meant(given, known.aliases().iter().map(String::as_str)) {
         Some(meant) => format!(" (did you mean {}?)", quote(meant)),
         None => String::new(),

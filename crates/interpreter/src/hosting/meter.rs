@@ -16,7 +16,7 @@ use crate::session::EgressLog;
 use crate::session::SessionOptions;
 
 /// The requested resource, if it is known.
-pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
+pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, MeterDenial>> + Send + 'a>>;
 
 /// Says how much an owner may have and run. It is asked before something begins; what it gives is dropped when that has ended.
 pub trait Meter: fmt::Debug + Send + Sync {
@@ -100,13 +100,13 @@ impl fmt::Debug for Permit {
 /// Reason of a denial: which limit it is, and when to try again, as a fragment that a model reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Denied(pub String);
+pub struct MeterDenial(pub String);
 
 /// Anything, for callers who are limited by nothing but the options.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unmetered;
+pub struct UnlimitedMeter;
 
-impl Meter for Unmetered {
+impl Meter for UnlimitedMeter {
     fn session<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async { Ok(Permit::new(())) })
     }

@@ -8,7 +8,7 @@
 //!
 //! A [`Meter`] says how much an owner may have, run and send; [`uploads`] receive what it sends.
 //!
-//! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its [`Hosted`].
+//! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its [`ResidentSession`].
 
 mod meter;
 mod owner;
@@ -20,15 +20,15 @@ pub mod uploads;
 
 use std::time::Duration;
 
-pub use meter::{Admission, Denied, Meter, Permit, Unmetered};
+pub use meter::{Admission, Meter, MeterDenial, Permit, UnlimitedMeter};
 pub use owner::Owner;
 pub use registry::{HostingLimits, Registry, Reservation};
-pub use resident::{Exclusive, Held, Resident};
+pub use resident::{Exclusive, Resident, ResidentGuard};
 
 use crate::error::Result;
 
 /// A session with what its face keeps beside it.
-pub trait Hosted: Send + Sync + 'static {
+pub trait ResidentSession: Send + Sync + 'static {
     /// Idle timeout. It may change while somebody holds the session.
     fn idle_timeout(&self) -> Duration;
 

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 
-use super::{Held, Hosted, HostingError, Resident};
+use super::{HostingError, Resident, ResidentGuard, ResidentSession};
 use crate::error::Result;
 
 /// Limits of a registry.
@@ -67,7 +67,7 @@ pub struct Reservation<'a, T> {
     id: &'a str,
 }
 
-impl<T: Hosted> Registry<T> {
+impl<T: ResidentSession> Registry<T> {
     /// Returns a registry without sessions.
     pub fn new(limits: HostingLimits) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl<T: Hosted> Registry<T> {
     }
 
     /// Hosts a session whatever the limits, and holds it; or holds the one that has this id already.
-    pub fn host(&self, owner: &str, id: &str, hosted: T) -> Result<Held<T>, HostingError> {
+    pub fn host(&self, owner: &str, id: &str, hosted: T) -> Result<ResidentGuard<T>, HostingError> {
         let mut map = self.map();
         if map.closed {
             return Err(HostingError::Closed);
@@ -131,7 +131,7 @@ impl<T: Hosted> Registry<T> {
     }
 
     /// Returns an owner's session, and keeps it from expiring.
-    pub fn hold(&self, owner: &str, id: &str) -> Option<Held<T>> {
+    pub fn hold(&self, owner: &str, id: &str) -> Option<ResidentGuard<T>> {
         self.get(owner, id)?.hold()
     }
 
@@ -282,9 +282,9 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T: Hosted> Reservation<'_, T> {
+impl<T: ResidentSession> Reservation<'_, T> {
     /// Hosts a session there, and holds it.
-    pub fn fill(self, hosted: T) -> Result<Held<T>, HostingError> {
+    pub fn fill(self, hosted: T) -> Result<ResidentGuard<T>, HostingError> {
         self.registry.host(self.owner, self.id, hosted)
     }
 }

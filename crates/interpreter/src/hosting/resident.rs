@@ -10,7 +10,7 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Hosted, HostingError};
+use super::{HostingError, ResidentSession};
 use crate::error::{Error, Result};
 use crate::session::until;
 
@@ -40,7 +40,7 @@ struct Uses {
 
 /// Keeps a session from expiring until it is dropped.
 #[derive(Debug)]
-pub struct Held<T>(Arc<Resident<T>>);
+pub struct ResidentGuard<T>(Arc<Resident<T>>);
 
 /// The right to use a session alone. Others wait until it is dropped.
 #[derive(Debug)]
@@ -48,10 +48,10 @@ pub struct Held<T>(Arc<Resident<T>>);
 pub struct Exclusive<T> {
     _turn: OwnedMutexGuard<()>,
     _place: OwnedSemaphorePermit,
-    held: Held<T>,
+    held: ResidentGuard<T>,
 }
 
-impl<T: Hosted> Resident<T> {
+impl<T: ResidentSession> Resident<T> {
     pub(super) fn new(
         id: String,
         owner: String,
@@ -79,7 +79,7 @@ impl<T: Hosted> Resident<T> {
     }
 
     /// Keeps the session from expiring; `None` if it has expired or has been closed.
-    pub fn hold(self: &Arc<Self>) -> Option<Held<T>> {
+    pub fn hold(self: &Arc<Self>) -> Option<ResidentGuard<T>> {
         let mut uses = self.uses();
         if self.closed.is_cancelled() || self.is_over(&uses) {
             return None;
@@ -88,14 +88,14 @@ impl<T: Hosted> Resident<T> {
     }
 
     /// The same for one that may have expired and has not been closed.
-    pub(super) fn revive(self: &Arc<Self>) -> Held<T> {
+    pub(super) fn revive(self: &Arc<Self>) -> ResidentGuard<T> {
         self.hold_one(&mut self.uses())
     }
 
-    fn hold_one(self: &Arc<Self>, uses: &mut Uses) -> Held<T> {
+    fn hold_one(self: &Arc<Self>, uses: &mut Uses) -> ResidentGuard<T> {
         uses.holds += 1;
         uses.last = Instant::now();
-        Held(Arc::clone(self))
+        ResidentGuard(Arc::clone(self))
     }
 
     /// Waits until no other call uses the session.
@@ -209,7 +209,7 @@ impl<T> Deref for Resident<T> {
     }
 }
 
-impl<T> Deref for Held<T> {
+impl<T> Deref for ResidentGuard<T> {
     type Target = Arc<Resident<T>>;
 
     fn deref(&self) -> &Arc<Resident<T>> {
@@ -225,7 +225,7 @@ impl<T> Deref for Exclusive<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for ResidentGuard<T> {
     fn drop(&mut self) {
         let mut uses = self.0.uses();
         uses.holds -= 1;

@@ -21,7 +21,7 @@ struct Fake {
     closed: Arc<AtomicBool>,
 }
 
-impl Hosted for Fake {
+impl ResidentSession for Fake {
     fn idle_timeout(&self) -> Duration {
         IDLE
     }

@@ -6,7 +6,7 @@ use cellblock_artifact::{CHART, Kind};
 use cellblock_protocol::{self as protocol, Blob, ImageMime};
 use tokio::task::spawn_blocking;
 
-use super::decode::{Decoding, about, at_most_one};
+use super::decode::{OutputDecoder, about, at_most_one};
 use super::text::name;
 use super::unkept::UnkeptBytes;
 use super::value::{Answer, Chart};
@@ -15,7 +15,7 @@ use crate::chart::{self, Rows};
 
 const JSON: &str = "application/json";
 
-impl Decoding {
+impl OutputDecoder {
     pub(super) async fn answer(
         &self,
         it: protocol::Answer,

@@ -1,6 +1,6 @@
 //! Converting a kernel's outputs to checked ones.
 
-use cellblock_artifact::{About, ArtifactDraft, ArtifactId, Kind, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactDraft, ArtifactId, Kind, Store};
 use cellblock_protocol::{self as protocol, Blob, ImageMime, Scalar, Series};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -21,12 +21,12 @@ const MEDIA_TYPE_CHARS: usize = 100;
 
 /// Decodes outputs and puts their bytes into a store.
 #[derive(Debug, Clone)]
-pub struct Decoding {
+pub struct OutputDecoder {
     store: Store,
     pub(crate) limits: DecodingLimits,
 }
 
-impl Decoding {
+impl OutputDecoder {
     /// Uses a store for the bytes of all outputs, and the default limits.
     pub fn new(store: Store) -> Self {
         Self {
@@ -357,7 +357,7 @@ impl Decoding {
     pub(super) async fn publish(
         &self,
         blob: Blob,
-        about: &About,
+        about: &ArtifactDescription,
         unkept: &mut Vec<UnkeptBytes>,
     ) -> Option<ArtifactRef> {
         let bytes = blob.len();
@@ -370,7 +370,7 @@ impl Decoding {
         }
     }
 
-    async fn put(&self, blob: Blob, about: &About) -> Result<ArtifactId, OutputError> {
+    async fn put(&self, blob: Blob, about: &ArtifactDescription) -> Result<ArtifactId, OutputError> {
         Ok(match blob {
             Blob::Memory(bytes) => self.store.put(bytes, about).await?,
             Blob::File(file, length) => {
@@ -419,8 +419,8 @@ impl Decoding {
 }
 
 /// Describes bytes. Their origin is added when their cell has ended, with the data behind them.
-pub(super) fn about(kind: Kind, media_type: &str) -> About {
-    About {
+pub(super) fn about(kind: Kind, media_type: &str) -> ArtifactDescription {
+    ArtifactDescription {
         kind,
         media_type: media_type.to_owned(),
         origin: None,
@@ -437,7 +437,7 @@ fn lost(media_type: &str, bytes: u64, error: OutputError) -> UnkeptBytes {
     }
 }
 
-fn reference(sha256: ArtifactId, about: &About, bytes: u64) -> ArtifactRef {
+fn reference(sha256: ArtifactId, about: &ArtifactDescription, bytes: u64) -> ArtifactRef {
     ArtifactRef {
         sha256,
         kind: about.kind,

@@ -1,6 +1,6 @@
 //! Typed outputs: a cell's outputs, checked, limited and stored.
 //!
-//! A kernel's outputs are not trusted. A [`Decoding`] checks them byte by byte, puts their bytes
+//! A kernel's outputs are not trusted. A [`OutputDecoder`] checks them byte by byte, puts their bytes
 //! into the artifact store (tables as Parquet, pictures and specifications unchanged), and returns
 //! an [`Output`], which contains only limited text and references. [`Output`] is the form in
 //! `--json`, HTTP and MCP.
@@ -21,7 +21,7 @@ mod value;
 pub mod fuzz;
 
 pub(crate) use answer::bytes_of;
-pub use decode::Decoding;
+pub use decode::OutputDecoder;
 pub(crate) use decode::PARQUET;
 pub use error::OutputError;
 pub use limits::DecodingLimits;

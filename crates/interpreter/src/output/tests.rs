@@ -10,12 +10,12 @@ use cellblock_protocol::{self as protocol, Blob, DataframeLibrary, FigureLibrary
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Decoding, DecodingLimits, Output};
+use super::{DecodingLimits, Output, OutputDecoder};
 
-fn decoding() -> (TempDir, Store, Decoding) {
+fn decoding() -> (TempDir, Store, OutputDecoder) {
     let folder = TempDir::new().unwrap();
     let store = Store::local(folder.path()).unwrap();
-    (folder, store.clone(), Decoding::new(store))
+    (folder, store.clone(), OutputDecoder::new(store))
 }
 
 fn png() -> Vec<u8> {

@@ -37,7 +37,7 @@ pub(crate) struct ProjectCalls {
 
 /// Parameters of the methods `dataset.load` and `dataset.read`.
 #[derive(Deserialize)]
-struct Named {
+struct DatasetName {
     slug: String,
 }
 
@@ -87,16 +87,16 @@ impl ProjectCalls {
         Ok(answer(listed.collect()))
     }
 
-    async fn read(&self, Named { slug }: Named) -> Result<HostReply, CallError> {
+    async fn read(&self, DatasetName { slug }: DatasetName) -> Result<HostReply, CallError> {
         let dataset = load::find(&self.member.project, &slug).await;
         let dataset = dataset.map_err(|error| not_loaded(&error))?;
         self.member.read_by_code(&slug);
         Ok(answer(described(&dataset)))
     }
 
-    async fn load(&self, Named { slug }: Named) -> Result<HostReply, CallError> {
+    async fn load(&self, DatasetName { slug }: DatasetName) -> Result<HostReply, CallError> {
         let loaded = load::load(&self.member, &slug).await;
-        let load::Loaded { slug, version, file } = loaded.map_err(|error| not_loaded(&error))?;
+        let load::LoadedDataset { slug, version, file } = loaded.map_err(|error| not_loaded(&error))?;
         let DatasetVersion {
             sha256,
             library,

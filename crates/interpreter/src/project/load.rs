@@ -93,7 +93,7 @@ pub enum LoadError {
 
 /// A dataset that a session may load, with its bytes as Parquet.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedDataset {
     pub(super) slug: String,
     pub(super) version: DatasetVersion,
     pub(super) file: File,
@@ -120,7 +120,7 @@ pub(super) async fn find(project: &Project, slug: &str) -> Result<PublishedDatas
 }
 
 /// Finds a version, `slug` or `slug@digits`, that a session may load, and opens its bytes, which are checked.
-pub(super) async fn load(member: &ProjectMember, name: &str) -> Result<Loaded, LoadError> {
+pub(super) async fn load(member: &ProjectMember, name: &str) -> Result<LoadedDataset, LoadError> {
     let (slug, digits) = match name.split_once('@') {
         Some((slug, digits)) => (slug, Some(digits)),
         None => (name, None),
@@ -147,7 +147,7 @@ pub(super) async fn load(member: &ProjectMember, name: &str) -> Result<Loaded, L
         source,
     };
     let file = store.verified_file(version.sha256).await.map_err(bytes)?;
-    Ok(Loaded {
+    Ok(LoadedDataset {
         slug: slug.to_owned(),
         version,
         file,

@@ -13,11 +13,11 @@ pub struct ProjectMember {
     pub(super) project: Project,
     /// Id of the session.
     pub(super) session: String,
-    known: Mutex<Known>,
+    known: Mutex<MemberState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct MemberState {
     /// Datasets that the session has looked at or published.
     seen: BTreeSet<String>,
     /// Datasets that the code of the current cell has read. They count as seen once the cell has ended, when its caller can see
@@ -30,7 +30,7 @@ struct Known {
 impl ProjectMember {
     /// Makes a session a member, which has already looked at some datasets.
     pub(crate) fn new(project: Project, session: String, seen: &[String]) -> Self {
-        let known = Known {
+        let known = MemberState {
             seen: seen.iter().cloned().collect(),
             ..Known::default()
         };
@@ -78,12 +78,12 @@ impl ProjectMember {
     /// Ends a cell, and returns what it has loaded.
     pub(crate) fn end_cell(&self) -> BTreeSet<String> {
         let mut known = self.known();
-        let Known { seen, read, loads } = &mut *known;
+        let MemberState { seen, read, loads } = &mut *known;
         seen.append(read);
         std::mem::take(loads)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, MemberState> {
         self.known.lock()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_artifact::{About, ArtifactError, ArtifactId, Kind, Origin};
+use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin};
 use cellblock_protocol::Blob;
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use super::publication::Publication;
 use super::{DatasetVersion, ProjectMember, PublishedDataset};
 use crate::lineage::VariableOrigin;
-use crate::output::table::published::{Published, to_parquet};
+use crate::output::table::published::{WrittenTable, to_parquet};
 use crate::output::{DecodingLimits, OutputError, PARQUET};
 
 /// Maximum size of a dataset's Parquet file, which is the maximum size of an answer to a call.
@@ -72,7 +72,7 @@ pub(super) async fn publish(
     let draft = member.project.store.draft()?;
     let written = spawn_blocking(move || to_parquet(&announced, &frame, &table, &limits, draft)).await;
     let written = written.expect("writing a table does not panic")?;
-    let Published { file, data_sha256 } = written.map_err(PublishError::Table)?;
+    let WrittenTable { file, data_sha256 } = written.map_err(PublishError::Table)?;
     let bytes = file.len();
     if bytes > BYTES {
         return Err(PublishError::TooLarge { bytes });
@@ -92,7 +92,7 @@ pub(super) async fn publish(
         loads.extend(origin.loads);
         artifacts.extend(origin.artifacts);
     }
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::Dataframe,
         media_type: PARQUET.to_owned(),
         origin: Some(Origin {

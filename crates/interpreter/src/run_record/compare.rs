@@ -23,7 +23,7 @@ pub struct RunDifference {
 
 /// Returns what two runs made differently, by their hashes; nothing if they made the same.
 pub fn differences(recorded: &RunRecord, replayed: &RunRecord) -> Vec<RunDifference> {
-    let mut found = Found(Vec::new());
+    let mut found = DifferenceList(Vec::new());
     found.compare("outcome", Some(&recorded.outcome), Some(&replayed.outcome));
     let kind = |record: &RunRecord| record.error.as_ref().map(|error| error.kind.clone());
     found.compare("error", kind(recorded).as_ref(), kind(replayed).as_ref());
@@ -53,9 +53,9 @@ fn by_name(files: &[ProducedFile]) -> BTreeMap<String, String> {
     files.iter().map(pair).collect()
 }
 
-struct Found(Vec<RunDifference>);
+struct DifferenceList(Vec<RunDifference>);
 
-impl Found {
+impl DifferenceList {
     fn compare(&mut self, what: &str, recorded: Option<&String>, replayed: Option<&String>) {
         if recorded != replayed {
             self.0.push(RunDifference {

@@ -12,24 +12,24 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Request;
-use super::attribution::Made;
+use super::attribution::CellProducts;
 use super::calls::{BuiltIn, CallLimits, HostMethods};
 use super::checkpoints::{Checkpoints, Trial};
-use super::count::Counted;
+use super::count::ExecutionCount;
 use super::datasets::Dataset;
-use super::files::Collected;
-use super::hibernate::{Asleep, OnIdle, Resting};
-use super::inputs::Bound;
-use super::interrupts::Interrupted;
-use super::kept::Whole;
+use super::files::CollectionState;
+use super::hibernate::{HibernationFlag, OnIdle, StoredMachine};
+use super::inputs::BoundInputs;
+use super::interrupts::InterruptReceiver;
+use super::kept::WholeStreams;
 use super::outputs::HandedOver;
 use super::processes::Table;
 use super::recorder::Recorder;
 use super::recording::RunChain;
-use super::run::{CellTerms, End, Ran, run};
+use super::run::{CellTerms, End, RequestResult, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
-use super::timeline::{Happened, Timeline};
+use super::timeline::{Timeline, TimelineEvent};
 use super::unkept;
 use super::volume::OpenVolume;
 #[cfg(feature = "egress")]
@@ -47,7 +47,7 @@ use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::memory;
 use crate::project::{Project, ProjectMember};
 use crate::run_record::RunSink;
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 use crate::volume::SessionVolume;
 
 /// Options of a session.
@@ -146,16 +146,16 @@ const HOUSEKEEPING: Duration = Duration::from_mins(2);
 /// A session's state.
 #[derive(Debug)]
 pub(super) struct Actor {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<InterpreterState>,
     pub(super) limits: Limits,
     pub(super) options: SessionOptions,
-    pub(super) interrupts: Interrupted,
+    pub(super) interrupts: InterruptReceiver,
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
     pub(super) kernel: Option<Kernel>,
     /// Sandbox on disk while the session is hibernated, if the backend can write it there.
-    pub(super) asleep: Option<Asleep>,
-    pub(super) resting: Arc<Resting>,
+    pub(super) asleep: Option<StoredMachine>,
+    pub(super) resting: Arc<HibernationFlag>,
     pub(super) standby: Standby,
     /// Kept copies of kernels, with their checkpoints.
     pub(super) kept: Checkpoints,
@@ -164,7 +164,7 @@ pub(super) struct Actor {
     pub(super) inputs: Vec<Input>,
     pub(super) datasets: Vec<Dataset>,
     /// Tool results that are in the sandbox.
-    pub(super) bound: Option<Bound>,
+    pub(super) bound: Option<BoundInputs>,
     /// Failures between cells that no cell has reported yet: lost variables and files, inputs that could not be copied into a new sandbox.
     pub(super) unreported: Vec<String>,
     /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.
@@ -187,11 +187,11 @@ pub(super) struct Actor {
     messages: u64,
     /// Usage of the sandbox at the last look.
     pub(super) usage: Usage,
-    pub(super) collected: Collected,
+    pub(super) collected: CollectionState,
     /// Files that commands have handed over.
     pub(super) handed_over: HandedOver,
     /// Whole streams of commands in the sandbox.
-    pub(super) whole: Whole,
+    pub(super) whole: WholeStreams,
     /// Commands that were run.
     pub(super) commands: u64,
     /// Its part in a project.
@@ -220,10 +220,10 @@ pub(super) struct Actor {
 
 impl Actor {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<InterpreterState>,
         mut options: SessionOptions,
         member: Option<Arc<ProjectMember>>,
-        interrupts: Interrupted,
+        interrupts: InterruptReceiver,
         processes: Arc<Table>,
     ) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
@@ -263,9 +263,9 @@ impl Actor {
             exited_in: 0,
             messages: 0,
             usage: Usage::default(),
-            collected: Collected::default(),
+            collected: CollectionState::default(),
             handed_over: HandedOver::default(),
-            whole: Whole::default(),
+            whole: WholeStreams::default(),
             commands: 0,
             member,
             grants,
@@ -297,7 +297,7 @@ impl Actor {
                     mut answer,
                 } => {
                     let toolset = binding.as_ref().map_or("interpreter", |_| "derivation");
-                    let counted = Counted::begin(toolset, cell.code.as_bytes());
+                    let counted = ExecutionCount::begin(toolset, cell.code.as_bytes());
                     let recording = self.recording(&cell, binding.as_deref());
                     let result = self
                         .execute(cell, binding.as_ref(), events, Some(&mut answer))
@@ -333,7 +333,7 @@ impl Actor {
                     reply_saved!(self, answer, self.remove_file(&path).await);
                 }
                 Request::Command { order, mut answer } => {
-                    let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
+                    let counted = ExecutionCount::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
                     counted.command(&result);
                     let _ = answer.send(self.conclude(result));
@@ -474,7 +474,7 @@ impl Actor {
         } else {
             (Vec::new(), Vec::new())
         };
-        let made = Made {
+        let made = CellProducts {
             outputs: &ran.outputs,
             files: &collected.0,
             fetches: &fetches,
@@ -521,7 +521,7 @@ impl Actor {
         asker: Option<&mut oneshot::Sender<Result<Execution>>>,
         stoppable: bool,
         host: &dyn HostMethods,
-    ) -> Result<Ran> {
+    ) -> Result<RequestResult> {
         let kernel = self.kernel.as_mut().ok_or(Error::Closed)?;
         let terms = CellTerms {
             limits: &self.limits,
@@ -549,7 +549,7 @@ impl Actor {
         &mut self,
         message: &ToKernel,
         stoppable: bool,
-    ) -> Result<Result<Ran, String>> {
+    ) -> Result<Result<RequestResult, String>> {
         let mut ran = self
             .run(message, HOUSEKEEPING, None, None, stoppable, &BuiltIn)
             .await?;
@@ -582,7 +582,7 @@ impl Actor {
         let message = ToKernel::Reset { cell: self.number() };
         match self.housekeeping(&message, true).await? {
             Ok(_) => {
-                self.note_event(Happened::Reset);
+                self.note_event(TimelineEvent::Reset);
                 self.lineage.clear();
                 self.set_up().await.map(drop)
             }

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 8;
 
 /// Things that a cell made.
 #[derive(Debug)]
-pub(super) struct Made<'a> {
+pub(super) struct CellProducts<'a> {
     pub(super) outputs: &'a [Output],
     pub(super) files: &'a [ProducedFile],
     pub(super) fetches: &'a [FetchRecord],
@@ -33,7 +33,7 @@ impl Actor {
     }
 
     /// Adds the origins of a cell's artifacts. A failure is logged: it must not cost the cell its result.
-    pub(super) async fn attribute(&self, cell: u64, made: &Made<'_>, inputs: &BTreeSet<ArtifactId>) {
+    pub(super) async fn attribute(&self, cell: u64, made: &CellProducts<'_>, inputs: &BTreeSet<ArtifactId>) {
         let origin = |name: Option<String>, inputs: Vec<ArtifactId>| Origin {
             session: self.id.clone(),
             cell: Some(cell),

@@ -13,7 +13,7 @@ use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use tokio::sync::oneshot;
 
 use super::actor::Actor;
-use super::kept::Kept;
+use super::kept::StreamCapture;
 use super::outputs::Outputs;
 use crate::base::HeldLayer;
 use crate::error::{Effect, Error, Result};
@@ -56,7 +56,7 @@ pub(crate) trait Listener: Debug + Send + Sync {
 
 /// Result of a command.
 #[derive(Debug)]
-pub(crate) struct Executed {
+pub(crate) struct CommandResult {
     pub(crate) end: CommandEnd,
     pub(crate) stdout: StreamText,
     pub(crate) stderr: StreamText,
@@ -85,8 +85,8 @@ pub enum CommandEnd {
 
 /// A command that runs, as far as it is known.
 #[derive(Debug)]
-struct Run {
-    streams: [Kept; 2],
+struct CommandRun {
+    streams: [StreamCapture; 2],
     stopped: Option<CommandEnd>,
     /// Time at which it is killed, having been sent SIGINT.
     kill_at: Option<tokio::time::Instant>,
@@ -94,7 +94,7 @@ struct Run {
 
 /// Last message of the guest.
 #[derive(Clone, Debug)]
-enum Said {
+enum GuestReport {
     Exited {
         code: Option<i32>,
         signal: Option<i32>,
@@ -109,8 +109,8 @@ impl Actor {
     pub(super) async fn run_command(
         &mut self,
         order: &CommandOrder,
-        asker: &mut oneshot::Sender<Result<Executed>>,
-    ) -> Result<Executed> {
+        asker: &mut oneshot::Sender<Result<CommandResult>>,
+    ) -> Result<CommandResult> {
         // As long as the command itself may run; what is installed by then is there for the next one.
         let require = async {
             self.require_own().await?;
@@ -123,8 +123,8 @@ impl Actor {
         let started = Instant::now();
         self.has_files = true;
         self.commands += 1;
-        let mut run = Run {
-            streams: [(); 2].map(|()| Kept::new(order.stream_bytes, order.for_model)),
+        let mut run = CommandRun {
+            streams: [(); 2].map(|()| StreamCapture::new(order.stream_bytes, order.for_model)),
             stopped: None,
             kill_at: None,
         };
@@ -140,7 +140,7 @@ impl Actor {
             Outputs::default()
         };
         notes.extend(self.save_volume().await);
-        Ok(Executed {
+        Ok(CommandResult {
             end,
             stdout,
             stderr,
@@ -155,9 +155,9 @@ impl Actor {
     async fn follow(
         &mut self,
         order: &CommandOrder,
-        run: &mut Run,
-        asker: &mut oneshot::Sender<Result<Executed>>,
-    ) -> Result<Said> {
+        run: &mut CommandRun,
+        asker: &mut oneshot::Sender<Result<CommandResult>>,
+    ) -> Result<GuestReport> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let guest = sandbox.guest();
         let mut command = guest
@@ -182,7 +182,7 @@ impl Actor {
                     run.kill_at = None;
                     guest.stop(&command, true).await?;
                 }
-                () = tokio::time::sleep_until(last) => return Ok(Said::Gone),
+                () = tokio::time::sleep_until(last) => return Ok(GuestReport::Gone),
                 stop = self.interrupts.asked(), if !orphaned && run.stopped.is_none() => {
                     orphaned = !stop;
                     if stop {
@@ -204,22 +204,27 @@ impl Actor {
                         }
                     }
                     Some(CommandEvent::Exited { code, signal, timed_out, leaked }) => {
-                        return Ok(Said::Exited { code, signal, timed_out, leaked });
+                        return Ok(GuestReport::Exited { code, signal, timed_out, leaked });
                     }
                     Some(CommandEvent::Failed(reason)) => {
                         let gone = guest.is_gone();
-                        return Ok(if gone { Said::Gone } else { Said::Failed(reason) });
+                        return Ok(if gone { GuestReport::Gone } else { GuestReport::Failed(reason) });
                     }
-                    None => return Ok(Said::Gone),
+                    None => return Ok(GuestReport::Gone),
                 },
             }
         }
     }
 
     /// Makes an end of what the guest said, and of the sandbox what the command has left of it.
-    async fn judge_command(&mut self, run: &Run, said: &Said, notes: &mut Vec<String>) -> Result<CommandEnd> {
+    async fn judge_command(
+        &mut self,
+        run: &CommandRun,
+        said: &GuestReport,
+        notes: &mut Vec<String>,
+    ) -> Result<CommandEnd> {
         let (end, leaked) = match said {
-            Said::Exited {
+            GuestReport::Exited {
                 code,
                 signal,
                 timed_out,
@@ -233,8 +238,10 @@ impl Actor {
                 };
                 (end, *leaked)
             }
-            Said::Failed(reason) => return Err(Error::Request(format!("start the command: {reason}"))),
-            Said::Gone => {
+            GuestReport::Failed(reason) => {
+                return Err(Error::Request(format!("start the command: {reason}")));
+            }
+            GuestReport::Gone => {
                 // Memory that ran out may have taken the guest along; nothing else that ends it is a command's doing.
                 let by_memory = self.memory_kills().await > 0;
                 self.discard();
@@ -331,7 +338,7 @@ impl Actor {
     }
 }
 
-impl Run {
+impl CommandRun {
     /// Takes what was written; answers whether it has just become too much.
     fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &CommandOrder, limit: u64) -> bool {
         let [stdout, stderr] = &mut self.streams;
@@ -346,7 +353,7 @@ impl Run {
         if let Some(listener) = &order.listener {
             listener.wrote(stream, bytes);
         }
-        let flooded = self.streams.iter().map(Kept::total).sum::<u64>() > limit;
+        let flooded = self.streams.iter().map(StreamCapture::total).sum::<u64>() > limit;
         if flooded {
             self.stopped = Some(CommandEnd::Flooded);
         }

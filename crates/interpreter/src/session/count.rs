@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use metrics::{counter, gauge, histogram};
 use sha2::{Digest as _, Sha256};
 
-use super::command::{CommandEnd, Executed};
+use super::command::{CommandEnd, CommandResult};
 use crate::error::Result;
 use crate::execution::{Execution, Outcome};
 
@@ -16,7 +16,7 @@ const CELLS: &str = "cellblock::cells";
 
 /// A cell or a command that runs. Without an end, as when its session's task was ended, it is an error.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct ExecutionCount {
     toolset: &'static str,
     outcome: &'static str,
     took: Option<Duration>,
@@ -25,7 +25,7 @@ pub(super) struct Counted {
     since: Instant,
 }
 
-impl Counted {
+impl ExecutionCount {
     pub(super) fn begin(toolset: &'static str, code: &[u8]) -> Self {
         gauge!("cellblock_executions_running").increment(1.0);
         let wanted = tracing::enabled!(target: CELLS, tracing::Level::INFO)
@@ -48,7 +48,7 @@ impl Counted {
         }
     }
 
-    pub(super) fn command(mut self, result: &Result<Executed>) {
+    pub(super) fn command(mut self, result: &Result<CommandResult>) {
         let Ok(executed) = result else { return };
         self.outcome = match executed.end {
             CommandEnd::Exited(0) => "completed",
@@ -71,7 +71,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ExecutionCount {
     fn drop(&mut self) {
         gauge!("cellblock_executions_running").decrement(1.0);
         let labels = [("toolset", self.toolset), ("outcome", self.outcome)];

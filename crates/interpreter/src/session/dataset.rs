@@ -23,7 +23,8 @@ pub enum DatasetSource {
 
 /// A dataset of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Mounted {
+#[schemars(rename = "Mounted")]
+pub struct DatasetMount {
     /// The requested name.
     pub requested: String,
     /// Its file name in `/tmp/data`. It differs from the requested name if that has unsafe
@@ -34,7 +35,7 @@ pub struct Mounted {
     /// Its bytes.
     pub bytes: u64,
     /// Method by which it was made available.
-    pub how: How,
+    pub how: MountKind,
     /// Reason that the file was not mounted directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -45,7 +46,8 @@ pub struct Mounted {
 /// Method by which a dataset is made available in a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+#[schemars(rename = "How")]
+pub enum MountKind {
     /// The file itself is mounted read-only; later changes by the host are visible.
     Mounted,
     /// A copy-on-write clone of it is mounted.

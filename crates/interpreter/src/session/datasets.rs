@@ -6,16 +6,16 @@ use std::os::unix::fs::FileExt;
 use cellblock_sandbox::jail::protection::Protection;
 
 use super::actor::Actor;
-use super::dataset::{How, Mounted, file_name};
-use super::spool::Spooled;
+use super::dataset::{DatasetMount, MountKind, file_name};
+use super::spool::SpooledFile;
 use crate::error::{Effect, Error, Result};
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 /// Directory in which code finds datasets and inputs.
 const FOLDER: &str = "/tmp/data/";
 
 /// Whether sandboxes have mounts of their own.
-pub(super) fn can_mount(shared: &Shared) -> bool {
+pub(super) fn can_mount(shared: &InterpreterState) -> bool {
     shared.backend.report().is_active(Protection::MountNamespace)
 }
 
@@ -23,7 +23,7 @@ pub(super) fn can_mount(shared: &Shared) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Dataset {
     name: String,
-    spooled: Spooled,
+    spooled: SpooledFile,
 }
 
 impl Actor {
@@ -32,8 +32,8 @@ impl Actor {
         &mut self,
         requested: String,
         extension: &str,
-        spooled: Spooled,
-    ) -> Result<Mounted> {
+        spooled: SpooledFile,
+    ) -> Result<DatasetMount> {
         let taken = |name: &str| {
             let path = format!("{FOLDER}{name}");
             self.datasets.iter().any(|dataset| dataset.name == name)
@@ -50,13 +50,13 @@ impl Actor {
         };
         self.datasets.push(dataset);
         let (how, reason) = match (mounted, spooled.how) {
-            (false, How::Mounted | How::Cloned | How::Copied) => (
-                How::Streamed,
+            (false, MountKind::Mounted | MountKind::Cloned | MountKind::Copied) => (
+                MountKind::Streamed,
                 Some("nothing can be mounted in this sandbox".to_owned()),
             ),
             (_, how) => (how, spooled.reason),
         };
-        Ok(Mounted {
+        Ok(DatasetMount {
             requested,
             path: format!("{FOLDER}{name}"),
             name,

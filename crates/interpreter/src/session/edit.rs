@@ -21,7 +21,7 @@ pub(crate) struct RefusedFile {
 }
 
 /// Result of an edit.
-pub(crate) type Edited = std::result::Result<(), EditRefused>;
+pub(crate) type EditOutcome = std::result::Result<(), EditRefused>;
 
 /// Reason that a file was not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Actor {
     }
 
     /// Changes a file in one step, unless somebody else changes it all the time.
-    pub(super) async fn edit_file(&mut self, path: &str, change: &Change) -> Result<Edited> {
+    pub(super) async fn edit_file(&mut self, path: &str, change: &Change) -> Result<EditOutcome> {
         self.settled().await?;
         let mut tries = 0;
         loop {

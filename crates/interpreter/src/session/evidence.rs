@@ -6,18 +6,18 @@ use cellblock_sandbox::jail::protection::Protection;
 
 use super::actor::Actor;
 use super::judge;
-use super::run::{End, Ran};
+use super::run::{End, RequestResult};
 use crate::error::Result;
 
 impl Actor {
     /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
-    pub(super) async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
+    pub(super) async fn judge(&mut self, ran: &RequestResult, timeout: Duration) -> Result<judge::Verdict> {
         let report = self.shared.backend.report();
         let mut evidence = judge::Evidence {
             ran,
             timeout,
             limits: &self.limits,
-            counted: judge::Counted {
+            counted: judge::CgroupCounters {
                 memory: report.is_active(Protection::MemoryCgroup),
                 processes: report.is_active(Protection::ProcessCgroup),
             },

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
-use cellblock_artifact::{About, Kind};
+use cellblock_artifact::{ArtifactDescription, Kind};
 use cellblock_protocol::text::acts;
 use cellblock_protocol::text::counted;
 use cellblock_protocol::{Blob, FileEntry};
-use cellblock_sandbox::guest::{Guest, Listing};
+use cellblock_sandbox::guest::{DirectoryListing, Guest};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ const MAX_NAME: usize = 512;
 
 /// Files that were collected before.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Collected {
+pub(super) struct CollectionState {
     stamps: [Option<u64>; ROOTS.len()],
     /// Size and time of files that were collected, to tell those that a coarse clock reports twice.
     seen: HashMap<String, (u64, i64)>,
@@ -42,7 +42,7 @@ pub(super) struct Collected {
 
 /// Files that were stored, and those that were not, with reasons.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(super) struct StoredFiles {
     pub(super) files: Vec<ProducedFile>,
     pub(super) skipped: Vec<SkippedFile>,
     /// Paths of files that the host could not store now.
@@ -54,7 +54,7 @@ pub(super) fn state_of(entry: &FileEntry) -> (String, (u64, i64)) {
     (entry.path.clone(), (entry.size, entry.mtime_ns))
 }
 
-impl Collected {
+impl CollectionState {
     /// A file was handed over by other means.
     pub(super) fn note(&mut self, path: &str, state: (u64, i64)) {
         self.seen.insert(path.to_owned(), state);
@@ -82,10 +82,10 @@ impl Actor {
                 return (Vec::new(), Vec::new());
             }
         };
-        let mut stored = Stored::default();
+        let mut stored = StoredFiles::default();
         let deadline = Self::collect_deadline();
         // Taken over at the end only: what could not be stored is collected again after the next cell.
-        let mut now = Collected::default();
+        let mut now = CollectionState::default();
         for (index, listing) in listings.into_iter().enumerate() {
             now.stamps[index] = Some(listing.stamp);
             note_skipped(&listing, limit, &mut stored.skipped);
@@ -126,7 +126,7 @@ impl Actor {
         root: &str,
         most: usize,
         deadline: Instant,
-        stored: &mut Stored,
+        stored: &mut StoredFiles,
     ) -> impl Iterator<Item = FileEntry> + use<> {
         let mut left = entries.into_iter().peekable();
         while stored.files.len() < most {
@@ -186,7 +186,7 @@ impl Actor {
                 return Err(format!("collecting the files took longer than {limit} s").into());
             }
         };
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::File,
             media_type: media_type(name).to_owned(),
             origin: None,
@@ -324,7 +324,7 @@ fn spool(path: &str, source: &std::io::Error) -> Error {
     Error::Spool(std::io::Error::new(source.kind(), told))
 }
 
-pub(super) fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<SkippedFile>) {
+pub(super) fn note_skipped(listing: &DirectoryListing, limit: u32, skipped: &mut Vec<SkippedFile>) {
     let named = listing.skipped.iter().take(limit as usize);
     skipped.extend(named.map(|file| SkippedFile {
         path: escape(&file.path),

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::actor::{Actor, SessionOptions};
 use super::checkpoints::{CheckpointError, State};
-use super::timeline::Happened;
+use super::timeline::TimelineEvent;
 use super::{Request, Session};
 use crate::error::{Error, Result};
 pub use crate::fork_error::{ForkError, MAX_FORKS};
@@ -69,13 +69,13 @@ pub(crate) struct ForkOrder {
 }
 
 /// A new session whose task does not run yet.
-struct Unborn {
+struct SessionSeed {
     session: Session,
     actor: Actor,
     queue: mpsc::Receiver<Request>,
 }
 
-impl Unborn {
+impl SessionSeed {
     fn start(self) -> Session {
         tokio::spawn(self.actor.serve(self.queue));
         self.session
@@ -128,17 +128,17 @@ impl Actor {
             self.copy(&options).await?
         };
         for fork in &forks {
-            fork.actor.note_event(Happened::ForkedFrom {
+            fork.actor.note_event(TimelineEvent::ForkedFrom {
                 session: self.id.clone(),
             });
         }
         let sessions = forks.iter().map(|fork| fork.actor.id.clone()).collect();
-        self.note_event(Happened::Forked { sessions });
-        Ok(forks.into_iter().map(Unborn::start).collect())
+        self.note_event(TimelineEvent::Forked { sessions });
+        Ok(forks.into_iter().map(SessionSeed::start).collect())
     }
 
     /// Makes all new sessions from a copy of the kernel.
-    async fn copy(&mut self, options: &ForkOptions) -> Result<Vec<Unborn>> {
+    async fn copy(&mut self, options: &ForkOptions) -> Result<Vec<SessionSeed>> {
         let snapshot = self.next_snapshot();
         let (mut kept, state) = match self.copy_state("fork a session", snapshot).await {
             Ok((_, _, kept, state)) => (kept, state),
@@ -162,7 +162,7 @@ impl Actor {
         snapshot: u64,
         kept: &mut KeptKernel,
         state: &State,
-    ) -> Result<Vec<Unborn>> {
+    ) -> Result<Vec<SessionSeed>> {
         let mut forks = Vec::new();
         for index in 0..options.count {
             let id = options.ids.get(index).cloned();
@@ -183,7 +183,7 @@ impl Actor {
     }
 
     /// Makes all new sessions from the state of the whole machine.
-    async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<Unborn>> {
+    async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<SessionSeed>> {
         if self.processes.is_in_use() {
             return Err(refused("an open connection to one of its ports or processes"));
         }
@@ -234,7 +234,7 @@ impl Actor {
     }
 
     /// Returns a session with the host's part of the state.
-    fn unborn(&self, id: Option<String>, state: &State) -> Unborn {
+    fn unborn(&self, id: Option<String>, state: &State) -> SessionSeed {
         let options = SessionOptions {
             id,
             ..self.options.clone()
@@ -247,7 +247,7 @@ impl Actor {
         actor.exited_in = self.exited_in;
         actor.unusable_setup.clone_from(&self.unusable_setup);
         actor.bundles.clone_from(&self.bundles);
-        Unborn {
+        SessionSeed {
             session,
             actor,
             queue,

@@ -9,14 +9,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellblock_sandbox::backend::{Dormant, Lease, Suspension};
+use cellblock_sandbox::backend::{DormantSandbox, Lease, Suspension};
 use cellblock_sandbox::limits::NetworkPolicy;
 use metrics::gauge;
 use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
 use super::checkpoints::CheckpointOrder;
-use super::timeline::Happened;
+use super::timeline::TimelineEvent;
 use super::{Request, Session};
 use crate::error::{Error, Result};
 
@@ -61,7 +61,8 @@ impl std::str::FromStr for OnIdle {
 
 /// Parts that a hibernated session has lost, and those that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Hibernated {
+#[schemars(rename = "Hibernated")]
+pub struct HibernationSummary {
     /// Whether it had variables, which are gone.
     pub lost_variables: bool,
     /// Number of checkpoints that are gone.
@@ -73,9 +74,9 @@ pub struct Hibernated {
 
 /// Whether a session is hibernated, for its handles.
 #[derive(Debug, Default)]
-pub(super) struct Resting(AtomicBool);
+pub(super) struct HibernationFlag(AtomicBool);
 
-impl Resting {
+impl HibernationFlag {
     pub(super) fn is_so(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -93,8 +94,8 @@ impl Resting {
 
 /// A machine on disk, with what is said if it cannot be restored.
 #[derive(Debug)]
-pub(super) struct Asleep {
-    dormant: Box<dyn Dormant>,
+pub(super) struct StoredMachine {
+    dormant: Box<dyn DormantSandbox>,
     /// Some of its files.
     files: Vec<String>,
     /// Number of all its files.
@@ -105,7 +106,7 @@ impl Session {
     /// Ends all [processes](Self::processes), and frees the memory of the session. Backends that can, gVisor and microVMs, write its variables
     /// and files to disk, where they stay until the next request; a session with a volume or the network `egress` is an exception. Others
     /// end the kernel and the checkpoints, and keep the files. If the state cannot be written, the session goes on.
-    pub async fn hibernate(&self) -> Result<Hibernated> {
+    pub async fn hibernate(&self) -> Result<HibernationSummary> {
         self.ask(|answer| Request::Hibernate { answer }).await
     }
 
@@ -130,12 +131,12 @@ impl Request {
 }
 
 impl Actor {
-    pub(super) async fn hibernate(&mut self) -> Result<Hibernated> {
+    pub(super) async fn hibernate(&mut self) -> Result<HibernationSummary> {
         if self.loss().is_some() {
             self.discard();
         }
         let hibernated = if let Some(asleep) = &self.asleep {
-            Hibernated {
+            HibernationSummary {
                 kept_bytes: Some(asleep.dormant.bytes()),
                 ..Hibernated::default()
             }
@@ -150,18 +151,18 @@ impl Actor {
         let there = self.sandbox.is_some() || self.asleep.is_some();
         self.resting.set(there);
         if there {
-            self.note_event(Happened::Hibernated);
+            self.note_event(TimelineEvent::Hibernated);
         }
         Ok(hibernated)
     }
 
     /// Keeps only files.
-    async fn rest(&mut self) -> Result<Hibernated> {
+    async fn rest(&mut self) -> Result<HibernationSummary> {
         self.processes.end_all().await;
         self.run_exit_handlers().await;
         self.chain.reset();
         let Some(sandbox) = &self.sandbox else {
-            return Ok(Hibernated::default());
+            return Ok(HibernationSummary::default());
         };
         let snapshots = self.kept.numbers();
         self.kept.lose();
@@ -174,7 +175,7 @@ impl Actor {
         if lost_variables {
             self.unreported.push(HIBERNATED.to_owned());
         }
-        Ok(Hibernated {
+        Ok(HibernationSummary {
             lost_variables,
             lost_checkpoints: snapshots.len(),
             kept_bytes: None,
@@ -182,9 +183,9 @@ impl Actor {
     }
 
     /// Writes the machine to disk.
-    async fn sleep(&mut self) -> Result<Hibernated> {
+    async fn sleep(&mut self) -> Result<HibernationSummary> {
         if self.sandbox.is_none() {
-            return Ok(Hibernated::default());
+            return Ok(HibernationSummary::default());
         }
         self.ready().await?;
         self.processes.end_all().await;
@@ -198,12 +199,12 @@ impl Actor {
             Ok(Suspension::Dormant(dormant)) => {
                 self.shared.returned(&id);
                 let kept_bytes = Some(dormant.bytes());
-                self.asleep = Some(Asleep {
+                self.asleep = Some(StoredMachine {
                     dormant,
                     files: listed.files.into_iter().map(|file| file.path).collect(),
                     total: listed.total,
                 });
-                Ok(Hibernated {
+                Ok(HibernationSummary {
                     kept_bytes,
                     ..Hibernated::default()
                 })

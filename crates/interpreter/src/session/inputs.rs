@@ -11,7 +11,7 @@ use crate::input::Input;
 
 /// The tool results that are in a sandbox.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundInputs {
     key: String,
     references: Vec<Reference>,
 }
@@ -34,7 +34,7 @@ impl Actor {
             sandbox.guest().write(&path, 0o644, content).await?;
         }
         let references = opened.references;
-        self.bound = Some(Bound {
+        self.bound = Some(BoundInputs {
             key: binding.key().to_owned(),
             references: references.clone(),
         });

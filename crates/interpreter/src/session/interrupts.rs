@@ -17,14 +17,14 @@ pub(super) struct Interrupts {
 
 /// The side of the task that serves the requests.
 #[derive(Debug)]
-pub(super) struct Interrupted {
+pub(super) struct InterruptReceiver {
     served: Arc<AtomicU64>,
     stop: watch::Receiver<u64>,
     /// Whether the kernel that is there was sent a signal that it may see only now.
     pub(super) unseen: bool,
 }
 
-pub(super) fn interrupts() -> (Interrupts, Interrupted) {
+pub(super) fn interrupts() -> (Interrupts, InterruptReceiver) {
     let served = Arc::new(AtomicU64::new(0));
     let (sender, stop) = watch::channel(0);
     let interrupts = Interrupts {
@@ -32,7 +32,7 @@ pub(super) fn interrupts() -> (Interrupts, Interrupted) {
         served: Arc::clone(&served),
         stop: sender,
     };
-    let interrupted = Interrupted {
+    let interrupted = InterruptReceiver {
         served,
         stop,
         unseen: false,
@@ -59,7 +59,7 @@ impl Interrupts {
     }
 }
 
-impl Interrupted {
+impl InterruptReceiver {
     /// Completes when the request that is served is to stop, also if that was asked for before: `true`; or when nobody can ask for it
     /// any more: `false`.
     pub(super) async fn asked(&mut self) -> bool {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn stopped(interrupted: &mut Interrupted) -> Option<bool> {
+    fn stopped(interrupted: &mut InterruptReceiver) -> Option<bool> {
         interrupted.asked().now_or_never()
     }
 

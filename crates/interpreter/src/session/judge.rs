@@ -5,10 +5,10 @@ use std::time::Duration;
 use cellblock_protocol::text::counted;
 use cellblock_protocol::{CellError, Disk, KernelOutcome};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Ending, Usage};
+use cellblock_sandbox::backend::{ProcessEnd, Usage};
 
-use super::run::{Aftermath, End, Ran, Stop};
-use crate::execution::{Exceeded, Outcome, Resource};
+use super::run::{Aftermath, End, RequestResult, Stop};
+use crate::execution::{LimitExcess, Outcome, Resource};
 
 /// Error numbers of Linux that mean a limit.
 mod errno {
@@ -26,11 +26,11 @@ const KILL: i32 = 9;
 /// All that is known.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    pub(super) ran: &'a Ran,
+    pub(super) ran: &'a RequestResult,
     pub(super) timeout: Duration,
     pub(super) limits: &'a Limits,
     /// Whether cgroups bound memory and processes. Without them the kernel counts no refusals: limits on processes show as errors.
-    pub(super) counted: Counted,
+    pub(super) counted: CgroupCounters,
     pub(super) before: Usage,
     pub(super) usage: Usage,
     pub(super) disks: Vec<Disk>,
@@ -40,7 +40,7 @@ pub(super) struct Evidence<'a> {
 
 /// Counters of the machine's cgroups.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub(super) struct CgroupCounters {
     pub(super) memory: bool,
     pub(super) processes: bool,
 }
@@ -77,7 +77,7 @@ pub(super) fn tell(aftermath: &Aftermath) -> String {
 }
 
 /// Whether use of resources has to be asked for before judging. Asking costs two round trips, which a cell that went well is spared.
-pub(super) fn needs_evidence(ran: &Ran) -> bool {
+pub(super) fn needs_evidence(ran: &RequestResult) -> bool {
     match &ran.end {
         End::Lost(_) => true,
         End::Done { outcome, .. } => {
@@ -137,7 +137,7 @@ impl Evidence<'_> {
         }
     }
 
-    fn lost(&self, ending: Ending) -> Verdict {
+    fn lost(&self, ending: ProcessEnd) -> Verdict {
         if self.usage.memory_kills > self.before.memory_kills {
             let peak = self.usage.memory_peak_bytes.max(self.limits.memory_bytes);
             let state = if self.files_kept {
@@ -155,17 +155,17 @@ impl Evidence<'_> {
         }
         let reason = match (self.ran.stopped, ending) {
             (Some(Stop::Output), _) => return self.flooded(),
-            (Some(Stop::Deadline), Ending::Signaled(KILL)) => format!(
+            (Some(Stop::Deadline), ProcessEnd::Signaled(KILL)) => format!(
                 "timeout: the cell ran longer than its limit of {} s{} and did not stop when interrupted, so its kernel was killed",
                 self.timeout.as_secs_f64(),
                 self.full_memory()
             ),
-            (Some(Stop::Asked), Ending::Signaled(KILL)) => {
+            (Some(Stop::Asked), ProcessEnd::Signaled(KILL)) => {
                 "the cell did not stop when interrupted, so its kernel was killed".to_owned()
             }
-            (_, Ending::Exited(code)) => format!("the cell ended its own kernel with exit code {code}"),
-            (_, Ending::Signaled(signal)) => format!("the kernel was killed by {}", signal_name(signal)),
-            (_, Ending::Unknown) => "the kernel ended".to_owned(),
+            (_, ProcessEnd::Exited(code)) => format!("the cell ended its own kernel with exit code {code}"),
+            (_, ProcessEnd::Signaled(signal)) => format!("the kernel was killed by {}", signal_name(signal)),
+            (_, ProcessEnd::Unknown) => "the kernel ended".to_owned(),
         };
         let state = tell(&self.ran.aftermath);
         let note = match self.ran.aftermath {
@@ -298,7 +298,7 @@ fn exceeded(which: Resource, limit: u64, actual: u64, aftermath: &Aftermath, sta
         show(actual)
     );
     Verdict {
-        outcome: Outcome::LimitExceeded(Exceeded {
+        outcome: Outcome::LimitExceeded(LimitExcess {
             which,
             limit,
             actual,
@@ -358,8 +358,8 @@ mod tests {
 
     #[test]
     fn a_timeout_says_whether_memory_was_full() {
-        let ran = Ran {
-            end: End::Lost(Ending::Signaled(KILL)),
+        let ran = RequestResult {
+            end: End::Lost(ProcessEnd::Signaled(KILL)),
             stopped: Some(Stop::Deadline),
             outputs: Vec::new(),
             outputs_dropped: 0,
@@ -384,7 +384,7 @@ mod tests {
                 ran: &ran,
                 timeout: Duration::from_secs(20),
                 limits: &limits,
-                counted: Counted {
+                counted: CgroupCounters {
                     memory: true,
                     processes: true,
                 },

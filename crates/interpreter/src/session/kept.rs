@@ -21,7 +21,7 @@ const KEPT_BYTES: u64 = 128 << 20;
 
 /// A stream as it comes.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StreamCapture {
     limit: usize,
     total: u64,
     /// Its beginning and its end.
@@ -35,9 +35,9 @@ pub(super) struct Kept {
 
 /// Whole streams that the sandbox has, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Whole(VecDeque<(String, u64)>);
+pub(super) struct WholeStreams(VecDeque<(String, u64)>);
 
-impl Kept {
+impl StreamCapture {
     /// Answers at most `limit` bytes of it, the line in the middle included. A `view` is what a model reads: as it stands after its
     /// redraws, with the whole in a file of the sandbox if it is longer.
     pub(super) fn new(limit: usize, view: bool) -> Self {
@@ -69,7 +69,7 @@ impl Kept {
 
 impl Actor {
     /// Makes a text of a stream. A view keeps the whole of it in the sandbox if it is too long.
-    pub(super) async fn finish_stream(&mut self, mut kept: Kept, name: &str) -> StreamText {
+    pub(super) async fn finish_stream(&mut self, mut kept: StreamCapture, name: &str) -> StreamText {
         let view = kept.redraws.is_some();
         if let Some(mut redraws) = kept.redraws.take() {
             let mut drawn = Vec::new();
@@ -139,7 +139,7 @@ impl Actor {
     }
 }
 
-impl Whole {
+impl WholeStreams {
     fn bytes(&self) -> u64 {
         self.0.iter().map(|(_, bytes)| bytes).sum()
     }

@@ -22,7 +22,7 @@ use crate::input::Input;
 use crate::lineage::VariableOrigin;
 use crate::output::Output;
 use crate::project::ProjectMember;
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 mod actor;
 mod attribution;
@@ -76,11 +76,11 @@ mod way_out;
 pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};
 pub use command::CommandEnd;
-pub(crate) use command::{CommandOrder, Executed, Listener};
-pub use dataset::{DatasetSource, How, Mounted};
+pub(crate) use command::{CommandOrder, CommandResult, Listener};
+pub use dataset::{DatasetMount, DatasetSource, MountKind};
 pub use describe::{ColumnType, DatasetShape};
 pub use disk::{FileListing, ListedFile, OpenedFile};
-pub(crate) use edit::{EditRefused, Edited, RefusedFile};
+pub(crate) use edit::{EditOutcome, EditRefused, RefusedFile};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
 pub use program::{ProgramRun, SandboxProgram};
@@ -93,9 +93,9 @@ pub use way_out::EgressLog;
 use actor::Actor;
 use checkpoints::{CheckpointOrder, TryOrder};
 use fork::ForkOrder;
-use hibernate::Hibernated;
+use hibernate::HibernationSummary;
 use interrupts::Interrupts;
-use spool::Spooled;
+use spool::SpooledFile;
 
 /// Requests that may wait for the session's task.
 const QUEUE: usize = 16;
@@ -111,25 +111,25 @@ pub struct Session {
     spool: Arc<Path>,
     /// Whether they can be mounted there.
     mounts: bool,
-    added: Arc<Mutex<Vec<Mounted>>>,
+    added: Arc<Mutex<Vec<DatasetMount>>>,
     member: Option<Arc<ProjectMember>>,
     network: NetworkPolicy,
     table: Arc<processes::Table>,
     /// Whether its code is checked before it runs.
     guarded: bool,
-    resting: Arc<hibernate::Resting>,
+    resting: Arc<hibernate::HibernationFlag>,
     timeline: timeline::Timeline,
 }
 
 /// A cell that runs, with what happens meanwhile.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCell {
     /// Output as it comes. Reading it is optional, but a reader that stops without dropping it holds up the cell.
     pub events: mpsc::Receiver<Event>,
     result: oneshot::Receiver<Result<Execution>>,
 }
 
-impl Running {
+impl RunningCell {
     /// Waits for the cell's end; events not read until then are dropped.
     pub async fn finish(self) -> Result<Execution> {
         drop(self.events);
@@ -148,7 +148,7 @@ async fn ended(result: oneshot::Receiver<Result<Execution>>) -> Result<Execution
 
 /// The sandbox that the next cell runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedSandbox {
     /// Its id, unique on this host at any time.
     pub sandbox: String,
     /// Whether it was taken just now, rather than by an earlier request.
@@ -164,7 +164,7 @@ pub(crate) enum Request {
         answer: oneshot::Sender<Result<Execution>>,
     },
     Prepare {
-        answer: oneshot::Sender<Result<Prepared>>,
+        answer: oneshot::Sender<Result<PreparedSandbox>>,
     },
     Lend {
         connectors: Vec<Arc<dyn Connector>>,
@@ -217,13 +217,13 @@ pub(crate) enum Request {
     },
     Command {
         order: CommandOrder,
-        answer: oneshot::Sender<Result<Executed>>,
+        answer: oneshot::Sender<Result<CommandResult>>,
     },
     AddDataset {
         name: String,
         extension: &'static str,
-        spooled: Spooled,
-        answer: oneshot::Sender<Result<Mounted>>,
+        spooled: SpooledFile,
+        answer: oneshot::Sender<Result<DatasetMount>>,
     },
     ReplaceFile {
         path: String,
@@ -233,7 +233,7 @@ pub(crate) enum Request {
     EditFile {
         path: String,
         change: Change,
-        answer: oneshot::Sender<Result<Edited>>,
+        answer: oneshot::Sender<Result<EditOutcome>>,
     },
     Checkpoint(CheckpointOrder),
     Usage {
@@ -246,7 +246,7 @@ pub(crate) enum Request {
     },
     Fork(ForkOrder),
     Hibernate {
-        answer: oneshot::Sender<Result<Hibernated>>,
+        answer: oneshot::Sender<Result<HibernationSummary>>,
     },
     /// Makes the sandbox for processes, if there is none.
     Attach {
@@ -258,14 +258,17 @@ pub(crate) enum Request {
 }
 
 impl Session {
-    pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
+    pub(crate) fn start(shared: Arc<InterpreterState>, options: SessionOptions) -> Self {
         let (session, actor, queue) = Self::build(shared, options);
         tokio::spawn(actor.serve(queue));
         session
     }
 
     /// Makes a session whose task does not run yet.
-    fn build(shared: Arc<Shared>, mut options: SessionOptions) -> (Self, Actor, mpsc::Receiver<Request>) {
+    fn build(
+        shared: Arc<InterpreterState>,
+        mut options: SessionOptions,
+    ) -> (Self, Actor, mpsc::Receiver<Request>) {
         let (requests, queue) = mpsc::channel(QUEUE);
         let mounts = datasets::can_mount(&shared);
         let spool = shared.base.spool().into();
@@ -306,7 +309,7 @@ impl Session {
     }
 
     /// Starts a cell and hands out its output as it comes.
-    pub async fn start_cell(&self, cell: impl Into<Cell>) -> Result<Running> {
+    pub async fn start_cell(&self, cell: impl Into<Cell>) -> Result<RunningCell> {
         let (sender, events) = mpsc::channel(EVENTS);
         let (answer, result) = oneshot::channel();
         let request = Request::Execute {
@@ -316,7 +319,7 @@ impl Session {
             answer,
         };
         self.send(request).await?;
-        Ok(Running { events, result })
+        Ok(RunningCell { events, result })
     }
 
     /// Runs one expression; its value is the only output.
@@ -325,7 +328,7 @@ impl Session {
     }
 
     /// Makes the sandbox now rather than with the first cell.
-    pub async fn prepare(&self) -> Result<Prepared> {
+    pub async fn prepare(&self) -> Result<PreparedSandbox> {
         self.ask(|answer| Request::Prepare { answer }).await
     }
 
@@ -472,7 +475,7 @@ impl Session {
     }
 
     /// Runs a command to its end.
-    pub(crate) async fn command(&self, order: CommandOrder) -> Result<Executed> {
+    pub(crate) async fn command(&self, order: CommandOrder) -> Result<CommandResult> {
         self.ask(|answer| Request::Command { order, answer }).await
     }
 
@@ -480,7 +483,7 @@ impl Session {
     /// later. The answer says under which name, how it got there, and what is in it.
     ///
     /// An error of the kind `Input` says that the file cannot be read, or not converted; the session is as it was.
-    pub async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<Mounted> {
+    pub async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<DatasetMount> {
         let folder = Arc::clone(&self.spool);
         let extension = source.format().extension();
         let mounts = self.mounts;
@@ -503,11 +506,11 @@ impl Session {
     }
 
     /// Returns the datasets in the order in which they were added.
-    pub fn datasets(&self) -> Vec<Mounted> {
+    pub fn datasets(&self) -> Vec<DatasetMount> {
         self.added().clone()
     }
 
-    fn added(&self) -> MutexGuard<'_, Vec<Mounted>> {
+    fn added(&self) -> MutexGuard<'_, Vec<DatasetMount>> {
         self.added.lock()
     }
 
@@ -526,7 +529,7 @@ impl Session {
     }
 
     /// Changes a file in one step.
-    pub(crate) async fn edit_file(&self, path: String, change: Change) -> Result<Edited> {
+    pub(crate) async fn edit_file(&self, path: String, change: Change) -> Result<EditOutcome> {
         self.ask(|answer| Request::EditFile { path, change, answer })
             .await
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::actor::{Actor, SessionOptions};
 use super::calls::{HostMethods, InProject, ResultsOnly};
-use super::checkpoints::tries::Trying;
+use super::checkpoints::tries::TryMethods;
 use crate::connector::Grants;
 use crate::handle::mint;
 use crate::project::{ProjectCalls, ProjectMember};
@@ -36,7 +36,7 @@ impl Actor {
     ) -> Box<dyn HostMethods> {
         let host = self.offered_to_cells(derives, grants, cell, producer);
         if self.trial.is_some() {
-            return Box::new(Trying(host));
+            return Box::new(TryMethods(host));
         }
         host
     }

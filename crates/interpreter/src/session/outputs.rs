@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::actor::Actor;
-use super::files::{ROOTS, Stored, is_ignored, note_skipped, state_of};
+use super::files::{ROOTS, StoredFiles, is_ignored, note_skipped, state_of};
 use crate::execution::{ProducedFile, SkippedFile};
 
 /// The folder that commands write results to.
@@ -42,7 +42,7 @@ impl Actor {
                 return Outputs::default();
             }
         };
-        let mut stored = Stored::default();
+        let mut stored = StoredFiles::default();
         note_skipped(&listing, u32::MAX, &mut stored.skipped);
         let unlisted = listing.total.saturating_sub(listing.files.len() as u64);
         let mut news = listing.files;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::time::{Instant, SystemTime};
 
-use cellblock_artifact::{About, Kind};
+use cellblock_artifact::{ArtifactDescription, Kind};
 use cellblock_sandbox::limits::NetworkPolicy;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -53,7 +53,7 @@ pub(in crate::session) struct ChainState {
 
 /// A run that is going to be recorded.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub(super) struct RunRecording {
     record: RunRecord,
     since: Instant,
 }
@@ -120,7 +120,7 @@ impl RunChain {
 
 impl Actor {
     /// Begins the record of a run, if somebody takes it. Nothing is recorded of code that is only checked.
-    pub(super) fn recording(&mut self, cell: &Cell, binding: Option<&Binding>) -> Option<Recording> {
+    pub(super) fn recording(&mut self, cell: &Cell, binding: Option<&Binding>) -> Option<RunRecording> {
         self.options.runs.as_ref().filter(|_| !cell.dry_run)?;
         self.chain.begun = None;
         let since = Instant::now();
@@ -178,15 +178,15 @@ impl Actor {
             files: Vec::new(),
             durations: RunDurations::default(),
         };
-        Some(Recording { record, since })
+        Some(RunRecording { record, since })
     }
 
     /// Ends a record before the run's end is reported, and lets it be completed beside that: who looks for it then waits for it.
-    pub(super) async fn record(&mut self, recording: Option<Recording>, result: &Result<Execution>) {
+    pub(super) async fn record(&mut self, recording: Option<RunRecording>, result: &Result<Execution>) {
         let (Some(recording), Some(sink)) = (recording, self.options.runs.clone()) else {
             return;
         };
-        let Recording { mut record, since } = recording;
+        let RunRecording { mut record, since } = recording;
         let begun = self.chain.begun.take();
         let prepared = begun.as_ref().map(|(at, _)| at.saturating_duration_since(since));
         let before = begun.map_or_else(|| self.chain.now.clone(), |(_, before)| before);
@@ -252,7 +252,7 @@ impl Actor {
             });
             let (text, bytes, kept) = read.await.ok().flatten()?;
             if bytes <= STORED_INPUT {
-                let about = About {
+                let about = ArtifactDescription {
                     kind: Kind::Dataset,
                     media_type: "application/octet-stream".to_owned(),
                     origin: None,

@@ -6,7 +6,7 @@ use super::actor::Actor;
 use super::calls::BuiltIn;
 use super::run::{Aftermath, End};
 use super::standby::Refuge;
-use super::timeline::Happened;
+use super::timeline::TimelineEvent;
 use crate::error::Result;
 use crate::execution::{Execution, VariablesState};
 
@@ -48,8 +48,8 @@ impl Actor {
     pub(super) async fn rescue(&mut self) -> Aftermath {
         let aftermath = self.replace_kernel().await;
         self.note_event(match aftermath {
-            Aftermath::Lost(_) => Happened::KernelLost,
-            Aftermath::Kept | Aftermath::Rescued => Happened::Rescued,
+            Aftermath::Lost(_) => TimelineEvent::KernelLost,
+            Aftermath::Kept | Aftermath::Rescued => TimelineEvent::Rescued,
         });
         aftermath
     }

@@ -15,21 +15,21 @@ use cellblock_protocol::{
     Blob, CellError, CellNames, FromKernel, KernelOutcome, Rejection, ToKernel, Variable,
 };
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now, written};
+use cellblock_sandbox::backend::{Kernel, LAST_WORDS, ProcessEnd, read_in_order, read_now, written};
 use cellblock_sandbox::channel::write_frame;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::calls::{CallLimits, Calls, HostCall, HostMethods};
-use super::interrupts::Interrupted;
+use super::interrupts::InterruptReceiver;
 use super::shown::ShownOutputs;
 use super::standby::Standby;
 use super::unkept::UnkeptOutput;
 use crate::error::{Error, Result};
 use crate::execution::{DisplayEvent, Event, Execution};
 use crate::finding::{self, Finding};
-use crate::output::{Decoding, Output, OutputError};
+use crate::output::{Output, OutputDecoder, OutputError};
 use crate::stream::Capture;
 
 /// Minimum time after which a deadline that has moved is checked again.
@@ -47,7 +47,7 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// Result of a request.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct RequestResult {
     pub(super) end: End,
     /// The reason why it is being stopped, if it is.
     pub(super) stopped: Option<Stop>,
@@ -89,7 +89,7 @@ pub(super) enum End {
         rejections: Vec<Rejection>,
     },
     /// The kernel is gone.
-    Lost(Ending),
+    Lost(ProcessEnd),
 }
 
 /// The reason why a cell is stopped.
@@ -109,11 +109,11 @@ pub(super) struct CellTerms<'a> {
     pub(super) limits: &'a Limits,
     pub(super) timeout: Duration,
     /// Receiver of requests for its end.
-    pub(super) interrupts: Option<&'a mut Interrupted>,
+    pub(super) interrupts: Option<&'a mut InterruptReceiver>,
     pub(super) events: Option<mpsc::Sender<Event>>,
     /// Caller that waits for the cell's end.
     pub(super) asker: Option<&'a mut oneshot::Sender<Result<Execution>>>,
-    pub(super) decoding: &'a Decoding,
+    pub(super) decoding: &'a OutputDecoder,
     pub(super) standby: &'a mut Standby,
     /// Methods that the cell's code may call.
     pub(super) host: &'a dyn HostMethods,
@@ -121,9 +121,13 @@ pub(super) struct CellTerms<'a> {
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
-pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: CellTerms<'_>) -> Result<Ran> {
+pub(super) async fn run(
+    kernel: &mut Kernel,
+    message: &ToKernel,
+    mut terms: CellTerms<'_>,
+) -> Result<RequestResult> {
     let deadline = Instant::now() + terms.timeout;
-    let mut run = Run {
+    let mut run = RequestRun {
         stdout: Capture::new(terms.limits.stream_kept_bytes),
         stderr: Capture::new(terms.limits.stream_kept_bytes),
         shown: ShownOutputs::default(),
@@ -237,7 +241,7 @@ async fn heard_out(until: Option<Instant>) {
 }
 
 /// Completes when somebody asks for the cell's end, or, with `false`, when nobody can.
-async fn told_to_stop(interrupts: Option<&mut Interrupted>) -> bool {
+async fn told_to_stop(interrupts: Option<&mut InterruptReceiver>) -> bool {
     match interrupts {
         Some(interrupts) => interrupts.asked().await,
         None => std::future::pending().await,
@@ -283,7 +287,7 @@ const fn number_of(message: &ToKernel) -> u64 {
     }
 }
 
-async fn ended(end: &mut watch::Receiver<Option<Ending>>) {
+async fn ended(end: &mut watch::Receiver<Option<ProcessEnd>>) {
     // A sender that is gone says as much as an end that was told.
     let _ = end.wait_for(Option::is_some).await;
 }
@@ -306,7 +310,7 @@ impl CellTerms<'_> {
 }
 
 #[derive(Debug)]
-struct Run<'a> {
+struct RequestRun<'a> {
     stdout: Capture,
     stderr: Capture,
     shown: ShownOutputs,
@@ -324,7 +328,7 @@ struct Run<'a> {
     calls: Calls<'a>,
 }
 
-impl Run<'_> {
+impl RequestRun<'_> {
     fn stop(&mut self, kernel: &Kernel, why: Stop, grace: Duration) {
         self.stopped = Some(why);
         self.next = Some(Instant::now() + grace);
@@ -479,19 +483,19 @@ impl Run<'_> {
         }
     }
 
-    async fn lost(mut self, kernel: &mut Kernel, terms: &CellTerms<'_>) -> Result<Ran> {
+    async fn lost(mut self, kernel: &mut Kernel, terms: &CellTerms<'_>) -> Result<RequestResult> {
         // A kernel that closed its channel and lives on is of no more use.
         kernel.kill();
         let ending = match tokio::time::timeout(END_LIMIT, kernel.end.wait_for(Option::is_some)).await {
-            Ok(Ok(end)) => end.unwrap_or(Ending::Unknown),
-            Ok(Err(_)) | Err(_) => Ending::Unknown,
+            Ok(Ok(end)) => end.unwrap_or(ProcessEnd::Unknown),
+            Ok(Err(_)) | Err(_) => ProcessEnd::Unknown,
         };
         self.drain(kernel, terms).await;
         Ok(self.finish(End::Lost(ending), Vec::new(), 0))
     }
 
-    fn finish(self, end: End, variables: Vec<Variable>, dropped: u32) -> Ran {
-        Ran {
+    fn finish(self, end: End, variables: Vec<Variable>, dropped: u32) -> RequestResult {
+        RequestResult {
             end,
             stopped: self.stopped,
             outputs: self.shown.into_outputs(),

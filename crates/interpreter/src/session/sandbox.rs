@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 
 use super::actor::Actor;
 use super::calls::{BuiltIn, CallLimits};
-use super::files::Collected;
+use super::files::CollectionState;
 use super::hibernate::OnIdle;
-use super::kept::Whole;
+use super::kept::WholeStreams;
 use super::outputs::HandedOver;
 use super::run::{CellTerms, run};
 use super::standby::Standby;
-use super::{Prepared, Request};
+use super::{PreparedSandbox, Request};
 use crate::error::{Error, Result};
 use crate::execution::{Outcome, Resource};
 
@@ -87,9 +87,9 @@ impl Actor {
         self.furnished = false;
         self.bound = None;
         self.usage = Usage::default();
-        self.collected = Collected::default();
+        self.collected = CollectionState::default();
         self.handed_over = HandedOver::default();
-        self.whole = Whole::default();
+        self.whole = WholeStreams::default();
     }
 
     /// Whether the loss of the sandbox is a loss for its user.
@@ -134,11 +134,11 @@ impl Actor {
     }
 
     /// Makes sure that there is a sandbox, and says which, and whether it was made for this.
-    pub(super) async fn prepare(&mut self) -> Result<Prepared> {
+    pub(super) async fn prepare(&mut self) -> Result<PreparedSandbox> {
         let before = self.sandbox.as_ref().map(|sandbox| sandbox.id().to_owned());
         self.ready().await?;
         let id = self.sandbox.as_ref().ok_or(Error::Closed)?.id().to_owned();
-        Ok(Prepared {
+        Ok(PreparedSandbox {
             made: before.as_ref() != Some(&id),
             sandbox: id,
         })

@@ -5,7 +5,7 @@ use cellblock_protocol::{CellError, KernelOutcome, Rejection, ToKernel};
 
 use super::actor::Actor;
 use super::calls::BuiltIn;
-use super::run::{End, Ran, Stop};
+use super::run::{End, RequestResult, Stop};
 use crate::error::{Error, Result};
 
 /// Characters of a snippet's name, and of its error, in a note.
@@ -73,7 +73,7 @@ impl Actor {
 }
 
 /// Says how a snippet failed, if it did.
-fn failure(ran: &Ran) -> Option<String> {
+fn failure(ran: &RequestResult) -> Option<String> {
     let (outcome, error, rejections) = match &ran.end {
         End::Lost(_) => {
             return Some("ended the kernel and will not run again in this session".to_owned());

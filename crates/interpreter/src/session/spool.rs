@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, flock, linkat};
 use tempfile::TempPath;
 
-use super::dataset::{DatasetSource, How};
+use super::dataset::{DatasetSource, MountKind};
 use super::describe::{DatasetFormat, DatasetShape, describe, to_csv};
 
 /// Lock of the process that has files in the folder; a process that finds it free may remove every
@@ -25,11 +25,11 @@ const OTHERS_READ: u32 = 0o004;
 
 /// A file that can be mounted or copied.
 #[derive(Clone, Debug)]
-pub(crate) struct Spooled {
+pub(crate) struct SpooledFile {
     pub(crate) file: Arc<File>,
     entry: Option<Arc<Entry>>,
     pub(crate) bytes: u64,
-    pub(crate) how: How,
+    pub(crate) how: MountKind,
     pub(crate) reason: Option<String>,
     pub(crate) shape: DatasetShape,
 }
@@ -41,7 +41,7 @@ struct Entry {
     _lock: File,
 }
 
-impl Spooled {
+impl SpooledFile {
     /// Under which name it can be mounted, if it can.
     pub(super) fn path(&self) -> Option<&Path> {
         self.entry.as_ref().map(|entry| &*entry.path)
@@ -49,12 +49,16 @@ impl Spooled {
 }
 
 /// The reason why a dataset is unavailable.
-type Refused = String;
+type RefusalReason = String;
 
 /// Makes a source ready. What it costs does not depend on the file's size, unless the file has to be copied or converted.
 ///
 /// `mountable` says whether sandboxes can have it mounted at all.
-pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> Result<Spooled, Refused> {
+pub(crate) fn spool(
+    source: &DatasetSource,
+    folder: &Path,
+    mountable: bool,
+) -> Result<SpooledFile, RefusalReason> {
     // Without NONBLOCK the open of a FIFO would wait for a writer.
     let file = File::options()
         .read(true)
@@ -69,18 +73,22 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
         DatasetSource::AsCsv(path) => {
             let lock = claimed(folder)?;
             let converted = convert(&file, DatasetFormat::of(path), folder)?;
-            let how = if mountable { How::Copied } else { How::Streamed };
+            let how = if mountable {
+                MountKind::Copied
+            } else {
+                MountKind::Streamed
+            };
             let reason = "it was converted to CSV".to_owned();
             (Some((converted, lock)), how, Some(reason))
         }
         DatasetSource::File(_) if !mountable => {
             let reason = "nothing can be mounted in sandboxes without mount namespaces".to_owned();
-            (None, How::Streamed, Some(reason))
+            (None, MountKind::Streamed, Some(reason))
         }
         DatasetSource::File(_) => {
             let lock = claimed(folder)?;
             match link(&file, metadata.mode(), folder) {
-                Ok(linked) => (Some((linked, lock)), How::Mounted, None),
+                Ok(linked) => (Some((linked, lock)), MountKind::Mounted, None),
                 Err(reason) => {
                     let (copy, how) = copy(&file, folder)?;
                     (Some((copy, lock)), how, Some(reason))
@@ -100,7 +108,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
         .map_err(|error| format!("look at it: {error}"))?
         .len();
     let shape = describe(&file, source.format());
-    Ok(Spooled {
+    Ok(SpooledFile {
         file: Arc::new(file),
         entry,
         bytes,
@@ -121,7 +129,7 @@ pub(crate) fn claim(folder: &Path) -> std::io::Result<File> {
     Ok(lock)
 }
 
-fn claimed(folder: &Path) -> Result<File, Refused> {
+fn claimed(folder: &Path) -> Result<File, RefusalReason> {
     claim(folder).map_err(|error| format!("make a folder for it: {error}"))
 }
 
@@ -169,7 +177,7 @@ fn sweep(folder: &Path) {
 }
 
 /// A file that everybody may read who is shown it.
-fn empty(folder: &Path) -> Result<(File, TempPath), Refused> {
+fn empty(folder: &Path) -> Result<(File, TempPath), RefusalReason> {
     let made = tempfile::Builder::new()
         .prefix("")
         .rand_bytes(16)
@@ -182,10 +190,10 @@ fn empty(folder: &Path) -> Result<(File, TempPath), Refused> {
     made.map_err(|error| format!("make a copy of it: {}", error.kind()))
 }
 
-fn copy(file: &File, folder: &Path) -> Result<((File, TempPath), How), Refused> {
+fn copy(file: &File, folder: &Path) -> Result<((File, TempPath), MountKind), RefusalReason> {
     let mut copy = empty(folder)?;
     if rustix::fs::ioctl_ficlone(&copy.0, file).is_ok() {
-        return Ok((copy, How::Cloned));
+        return Ok((copy, MountKind::Cloned));
     }
     let mut source = file;
     source
@@ -193,10 +201,10 @@ fn copy(file: &File, folder: &Path) -> Result<((File, TempPath), How), Refused> 
         .and_then(|()| std::io::copy(&mut source, &mut copy.0))
         .and_then(|_| copy.0.flush())
         .map_err(|error| format!("copy it: {}", error.kind()))?;
-    Ok((copy, How::Copied))
+    Ok((copy, MountKind::Copied))
 }
 
-fn convert(file: &File, format: DatasetFormat, folder: &Path) -> Result<(File, TempPath), Refused> {
+fn convert(file: &File, format: DatasetFormat, folder: &Path) -> Result<(File, TempPath), RefusalReason> {
     let mut converted = empty(folder)?;
     to_csv(file, format, &mut converted.0).map_err(|error| format!("convert it to CSV: {error}"))?;
     Ok(converted)

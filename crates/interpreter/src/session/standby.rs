@@ -23,7 +23,7 @@ pub(super) struct Standby {
     author: Author,
     /// The same without it.
     author_before: Author,
-    told: Option<Told>,
+    told: Option<StandbyState>,
     /// Reason that there is none, and the author that caused it first.
     obstacle: Option<(Author, String)>,
 }
@@ -41,7 +41,7 @@ enum Author {
 }
 
 #[derive(Clone, Debug)]
-struct Told {
+struct StandbyState {
     changes: u64,
     pid: Option<u32>,
 }
@@ -91,7 +91,7 @@ impl Standby {
 
     /// Notes what the kernel says.
     pub(super) fn heard(&mut self, changes: u64, pid: Option<u32>, refused: Option<String>) {
-        self.told = Some(Told { changes, pid });
+        self.told = Some(StandbyState { changes, pid });
         self.obstacle = refused.map(|reason| {
             let author = if changes == self.changes {
                 self.author

@@ -24,13 +24,13 @@ pub struct SessionEvent {
     pub cell: u64,
     /// Kind of the event.
     #[serde(flatten)]
-    pub what: Happened,
+    pub what: TimelineEvent,
 }
 
 /// Event of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happened {
+pub enum TimelineEvent {
     /// A checkpoint was made.
     Checkpoint {
         /// ID of the checkpoint.
@@ -86,7 +86,7 @@ impl Timeline {
         self.0.lock()
     }
 
-    fn note(&self, cell: u64, what: Happened) {
+    fn note(&self, cell: u64, what: TimelineEvent) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let at_unix_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
         let mut events = self.events();
@@ -104,8 +104,8 @@ impl Timeline {
     fn sleeps(&self) -> bool {
         let events = self.events();
         let mut turns = events.iter().rev().map(|event| &event.what);
-        turns.find(|what| matches!(what, Happened::Hibernated | Happened::Resumed))
-            == Some(&Happened::Hibernated)
+        turns.find(|what| matches!(what, TimelineEvent::Hibernated | TimelineEvent::Resumed))
+            == Some(&TimelineEvent::Hibernated)
     }
 }
 
@@ -118,14 +118,14 @@ impl Session {
 
 impl Actor {
     /// Adds an event.
-    pub(super) fn note_event(&self, what: Happened) {
+    pub(super) fn note_event(&self, what: TimelineEvent) {
         self.timeline.note(self.cells, what);
     }
 
     /// Adds the event of a kernel that starts, if there is one.
     pub(super) fn note_start(&self) {
         if self.timeline.sleeps() {
-            self.note_event(Happened::Resumed);
+            self.note_event(TimelineEvent::Resumed);
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     fn the_last_events_are_kept_in_order() {
         let timeline = Timeline::default();
         for cell in 0..=MAX_EVENTS as u64 {
-            timeline.note(cell, Happened::Tried);
+            timeline.note(cell, TimelineEvent::Tried);
         }
         let cells: Vec<_> = timeline.events().iter().map(|event| event.cell).collect();
         assert_eq!(cells, (1..=MAX_EVENTS as u64).collect::<Vec<_>>());
@@ -148,10 +148,10 @@ mod tests {
     fn a_hibernated_session_is_resumed_once() {
         let timeline = Timeline::default();
         assert!(!timeline.sleeps());
-        timeline.note(1, Happened::Hibernated);
-        timeline.note(1, Happened::Reset);
+        timeline.note(1, TimelineEvent::Hibernated);
+        timeline.note(1, TimelineEvent::Reset);
         assert!(timeline.sleeps());
-        timeline.note(1, Happened::Resumed);
+        timeline.note(1, TimelineEvent::Resumed);
         assert!(!timeline.sleeps());
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let event = SessionEvent {
             at_unix_ms: 5,
             cell: 2,
-            what: Happened::RolledBack {
+            what: TimelineEvent::RolledBack {
                 checkpoint: "c1".into(),
             },
         };

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_sandbox::guest::{Guest, Listing};
+use cellblock_sandbox::guest::{DirectoryListing, Guest};
 
 use super::actor::Actor;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl OpenVolume {
     }
 
     /// Writes its files into a new sandbox.
-    async fn fill(&mut self, guest: &Guest, store: &Store) -> Result<Listing> {
+    async fn fill(&mut self, guest: &Guest, store: &Store) -> Result<DirectoryListing> {
         guest.write(PLACE, 0o755, std::io::empty()).await?;
         guest.remove(PLACE).await?;
         for (name, file) in &self.volume.manifest.0 {
@@ -82,7 +82,7 @@ impl OpenVolume {
     }
 
     /// Notes what the folder has, so that only changes are read.
-    fn note(&mut self, listing: &Listing) {
+    fn note(&mut self, listing: &DirectoryListing) {
         self.stamp = listing.stamp;
         let files = listing.files.iter();
         self.seen = files

@@ -29,7 +29,7 @@ pub use definition::{ToolDefinition, ToolEffect, input_schema, object, output_sc
 pub use event::ToolEvent;
 pub use kind::{OpenToolset, TOOLSETS, ToolsetKind, ToolsetTerms};
 
-use derivation::Derived;
+use derivation::DerivationResult;
 
 /// Tools over one session.
 pub trait Toolset: Any + Debug + Send + Sync {
@@ -74,7 +74,7 @@ pub enum ToolResult {
         execution: Box<Execution>,
     },
     /// Code derived from recorded results, or a chart was drawn from one.
-    Derived(Box<Derived>),
+    Derived(Box<DerivationResult>),
     /// Anything else. `"success": false` marks a call that did nothing.
     Json(Value),
 }

@@ -27,13 +27,13 @@ impl Serialize for ToolsetKind {
 impl<'de> Deserialize<'de> for ToolsetKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Read by a visitor, so that the error knows where the name is written.
-        deserializer.deserialize_str(Named)
+        deserializer.deserialize_str(NameVisitor)
     }
 }
 
-struct Named;
+struct NameVisitor;
 
-impl Visitor<'_> for Named {
+impl Visitor<'_> for NameVisitor {
     type Value = ToolsetKind;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

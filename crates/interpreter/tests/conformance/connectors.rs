@@ -30,9 +30,9 @@ struct Weather {
     open: Arc<AtomicUsize>,
 }
 
-struct Open(Arc<AtomicUsize>);
+struct OpenConnector(Arc<AtomicUsize>);
 
-impl Drop for Open {
+impl Drop for OpenConnector {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -71,7 +71,7 @@ impl Connector for Weather {
         let function = function.to_owned();
         self.requests.fetch_add(1, Ordering::SeqCst);
         self.open.fetch_add(1, Ordering::SeqCst);
-        let open = Open(Arc::clone(&self.open));
+        let open = OpenConnector(Arc::clone(&self.open));
         Box::pin(async move {
             let _open = open;
             match &*function {

@@ -7,7 +7,9 @@ use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::Output;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
-use cellblock_interpreter::derivation::{ChartCall, Derivation, DerivationPolicy, Derived, LowCoverage};
+use cellblock_interpreter::derivation::{
+    ChartCall, Derivation, DerivationPolicy, DerivationResult, LowCoverage,
+};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::session::SessionOptions;
@@ -62,7 +64,7 @@ fn call(code: &str, expected: &[&str]) -> DerivationCall {
     }
 }
 
-async fn derive(derivation: &Derivation, code: &str, expected: &[&str]) -> Derived {
+async fn derive(derivation: &Derivation, code: &str, expected: &[&str]) -> DerivationResult {
     derivation.derive(&call(code, expected)).await.unwrap()
 }
 
@@ -73,7 +75,7 @@ async fn result(derivation: &Derivation, code: &str) -> Value {
     derived.result.unwrap()
 }
 
-fn codes(derived: &Derived) -> Vec<&str> {
+fn codes(derived: &DerivationResult) -> Vec<&str> {
     derived.rejections().iter().map(|it| it.code.as_str()).collect()
 }
 

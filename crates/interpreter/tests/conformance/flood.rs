@@ -1,6 +1,6 @@
 //! Cells that produce far more than anybody can keep: the host's memory stays bounded.
 
-use cellblock_interpreter::execution::{Exceeded, Outcome, Resource};
+use cellblock_interpreter::execution::{LimitExcess, Outcome, Resource};
 use cellblock_interpreter::output::DataframeLibrary;
 
 use crate::limited::{MIB, limited};
@@ -27,7 +27,7 @@ fn a_flood_on_stdout_stops_the_cell_at_the_limit() {
         run(&session, "1").await;
         let before = peak();
         let ended = run(&session, &flood().0).await;
-        let Outcome::LimitExceeded(Exceeded {
+        let Outcome::LimitExceeded(LimitExcess {
             which: Resource::OutputBytes,
             limit,
             actual,

@@ -2,7 +2,7 @@
 
 use cellblock_interpreter::session::fork::{ForkError, ForkOptions, MAX_FORKS};
 use cellblock_interpreter::session::processes::ProcessOrder;
-use cellblock_interpreter::session::timeline::Happened;
+use cellblock_interpreter::session::timeline::TimelineEvent;
 use cellblock_interpreter::{Error, Session};
 use cellblock_testkit::require;
 
@@ -62,12 +62,15 @@ async fn forked(session: &Session, count: usize) -> Vec<Session> {
     let forks = session.fork(ForkOptions::new(count)).await.unwrap();
     let last = session.events().pop().unwrap();
     assert!(
-        matches!(&last.what, Happened::Forked { sessions } if sessions.len() == count),
+        matches!(&last.what, TimelineEvent::Forked { sessions } if sessions.len() == count),
         "{last:?}"
     );
     for fork in &forks {
         let first = &fork.events()[0];
-        assert!(matches!(first.what, Happened::ForkedFrom { .. }), "{first:?}");
+        assert!(
+            matches!(first.what, TimelineEvent::ForkedFrom { .. }),
+            "{first:?}"
+        );
     }
     forks
 }

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::session::hibernate::{Hibernated, OnIdle};
-use cellblock_interpreter::session::timeline::Happened;
+use cellblock_interpreter::session::hibernate::{HibernationSummary, OnIdle};
+use cellblock_interpreter::session::timeline::TimelineEvent;
 use cellblock_testkit::wait::until;
 
 use crate::support::{block_on, interpreter, run, session, value};
@@ -47,7 +47,7 @@ str((len(x), os.getcwd(), lines.read(), pair[1].recv(99), child.communicate(b'ec
 fn a_hibernated_session_keeps_its_files_and_what_else_the_backend_can_keep() {
     block_on(async {
         let session = session().await;
-        assert_eq!(session.hibernate().await.unwrap(), Hibernated::default());
+        assert_eq!(session.hibernate().await.unwrap(), HibernationSummary::default());
         assert!(!session.is_hibernated());
         run(&session, DEFINE).await;
         run(&session, "_ = open('/workspace/a', 'w').write('kept')").await;
@@ -83,7 +83,7 @@ fn a_hibernated_session_keeps_its_files_and_what_else_the_backend_can_keep() {
         }
         let mut turns: Vec<_> = session.events().into_iter().map(|event| event.what).collect();
         turns.dedup();
-        let turn = || [Happened::Hibernated, Happened::Resumed];
+        let turn = || [TimelineEvent::Hibernated, TimelineEvent::Resumed];
         let expected: Vec<_> = (0..=i32::from(kept)).flat_map(|_| turn()).collect();
         assert_eq!(turns, expected);
     });

@@ -1,13 +1,13 @@
 //! Cells that run into a limit: which one, its value, the actual one, and a session that goes on.
 
 use cellblock_interpreter::error::Blame;
-use cellblock_interpreter::execution::{Exceeded, Outcome, Resource};
+use cellblock_interpreter::execution::{LimitExcess, Outcome, Resource};
 use cellblock_testkit::require;
 
 use crate::limited::{MIB, limited, unrescued};
 use crate::support::{block_on, exception, goes_on, run, value};
 
-pub(crate) fn exceeded(outcome: &Outcome) -> &Exceeded {
+pub(crate) fn exceeded(outcome: &Outcome) -> &LimitExcess {
     match outcome {
         Outcome::LimitExceeded(exceeded) => exceeded,
         other => panic!("not a limit: {other:?}"),
@@ -24,7 +24,7 @@ fn memory_beyond_the_limit_kills_the_kernel_and_says_how_much_there_was() {
         let ended = run(&session, "block = b'x' * (1 << 30)").await;
         assert_eq!(
             ended.outcome,
-            Outcome::LimitExceeded(Exceeded {
+            Outcome::LimitExceeded(LimitExcess {
                 which: Resource::Memory,
                 limit: 256 * MIB,
                 actual: 256 * MIB,
@@ -100,7 +100,7 @@ fn a_full_workspace_is_reported_as_the_disk_limit() {
         .await;
         assert_eq!(
             ended.outcome,
-            Outcome::LimitExceeded(Exceeded {
+            Outcome::LimitExceeded(LimitExcess {
                 which: Resource::Disk,
                 limit: 16 * MIB,
                 actual: 16 * MIB,

@@ -4,7 +4,7 @@ use cellblock_interpreter::Session;
 use cellblock_interpreter::workbench::{ExecArgs, Workbench, WorkbenchOptions, WriteArgs};
 use cellblock_testkit::require;
 
-use crate::scripts::{Ran, SCRIPT, Scripts, complaints};
+use crate::scripts::{SCRIPT, ScriptOutput, Scripts, complaints};
 use crate::support::block_on;
 
 #[test]
@@ -20,12 +20,12 @@ impl Scripts for Workbench {
         Self::new(session, WorkbenchOptions::default())
     }
 
-    async fn run(&self, code: &str) -> Ran {
+    async fn run(&self, code: &str) -> ScriptOutput {
         let written = self.write_file(WriteArgs::new(SCRIPT, code)).await.unwrap();
         written.unwrap();
         let command = ["env", "PYTHONPATH=/tmp/shared", "python", SCRIPT];
         let ended = self.exec(ExecArgs::new(command)).await.unwrap().unwrap();
-        Ran {
+        ScriptOutput {
             all: format!("{ended:?}"),
             stdout: ended.stdout,
         }

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::backend::{backend, is_machine};
 use crate::bait::Bait;
 use crate::probe::{self, GROUPS, Probe};
-use crate::repeating::Repeating;
+use crate::repeating::RepeatingConnector;
 use crate::support::{block_on, connected, image, interpreter, python, works};
 use crate::verdict::{Verdict, judge};
 
@@ -104,8 +104,10 @@ pub(crate) async fn run(probes: Vec<Probe>) -> Vec<String> {
 
 /// Runs one probe in a session of its own, and answers what is wrong with how it ended.
 async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
-    let connectors: Vec<Arc<dyn Connector>> =
-        vec![Arc::new(Repeating::new(&bait.secret)), Arc::new(inward(bait))];
+    let connectors: Vec<Arc<dyn Connector>> = vec![
+        Arc::new(RepeatingConnector::new(&bait.secret)),
+        Arc::new(inward(bait)),
+    ];
     let session = connected(probe.limits.clone(), &bait.told, connectors).await;
     let cell = Cell {
         collect_files: probe.is_dangerous(),

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cellblock_interpreter::execution::Event;
-use cellblock_interpreter::session::{Running, SessionOptions};
+use cellblock_interpreter::session::{RunningCell, SessionOptions};
 use cellblock_interpreter::{Cell, Session};
 use cellblock_testkit::{as_ordinary_user, require, with_subordinate_ids};
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ async fn attack(probe: &Probe, bait: &Bait, neighbor: &Session) -> Vec<String> {
 }
 
 /// Waits until the attack says that it stands; false when it ends before.
-async fn stands(running: &mut Running) -> bool {
+async fn stands(running: &mut RunningCell) -> bool {
     let mut said = Vec::new();
     while let Some(event) = running.events.recv().await {
         if let Event::Stdout(bytes) = event {

@@ -7,7 +7,7 @@ use cellblock_interpreter::Session;
 use cellblock_interpreter::session::processes::{MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessState};
 use cellblock_testkit::require;
 
-use crate::scripts::{Ran, SCRIPT, Scripts, complaints};
+use crate::scripts::{SCRIPT, ScriptOutput, Scripts, complaints};
 use crate::support::{block_on, session};
 
 fn order(command: &[&str]) -> ProcessOrder {
@@ -30,7 +30,7 @@ impl Scripts for Session {
         session
     }
 
-    async fn run(&self, code: &str) -> Ran {
+    async fn run(&self, code: &str) -> ScriptOutput {
         self.write_file(SCRIPT, code.as_bytes()).await.unwrap();
         let mut attempt = order(&["python", SCRIPT]);
         attempt.env = BTreeMap::from([("PYTHONPATH".to_owned(), "/tmp/shared".to_owned())]);
@@ -42,7 +42,7 @@ impl Scripts for Session {
             .await
             .unwrap();
         let (stdout, _) = output.into_text();
-        Ran {
+        ScriptOutput {
             all: format!("{ended:?} {stdout}"),
             stdout,
         }

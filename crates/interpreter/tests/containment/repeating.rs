@@ -14,12 +14,12 @@ use serde_json::{Map, Value, json};
 const LARGE: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Repeating {
+pub(crate) struct RepeatingConnector {
     secret: String,
     redaction: Redaction,
 }
 
-impl Repeating {
+impl RepeatingConnector {
     pub(crate) fn new(secret: &str) -> Self {
         Self {
             secret: secret.to_owned(),
@@ -43,7 +43,7 @@ impl Repeating {
     }
 }
 
-impl Connector for Repeating {
+impl Connector for RepeatingConnector {
     fn name(&self) -> &'static str {
         "repeating"
     }

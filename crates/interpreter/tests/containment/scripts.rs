@@ -38,14 +38,14 @@ pub(crate) trait Scripts {
     fn of(session: Session) -> Self;
 
     /// Writes a script to [`SCRIPT`] and runs it.
-    async fn run(&self, code: &str) -> Ran;
+    async fn run(&self, code: &str) -> ScriptOutput;
 
     /// Ends the session.
     async fn end(self);
 }
 
 /// Output of a script.
-pub(crate) struct Ran {
+pub(crate) struct ScriptOutput {
     pub(crate) stdout: String,
     /// That and how it ended.
     pub(crate) all: String,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cellblock_interpreter::execution::Event;
-use cellblock_interpreter::session::Running;
+use cellblock_interpreter::session::RunningCell;
 use cellblock_interpreter::{Error, Execution, Input, Session};
 use tokio::task::JoinHandle;
 
@@ -35,9 +35,9 @@ pub(crate) enum Step {
 
 /// Activity at a step.
 #[derive(Debug)]
-pub(crate) enum Going {
+pub(crate) enum StepActivity {
     Nothing,
-    Cell(Running),
+    Cell(RunningCell),
     Request(JoinHandle<Result<Option<Execution>, Error>>),
 }
 
@@ -77,29 +77,29 @@ impl Step {
     }
 
     /// Brings the session to the step.
-    pub(crate) async fn reach(self, session: &Session, folder: &Path) -> Going {
+    pub(crate) async fn reach(self, session: &Session, folder: &Path) -> StepActivity {
         if self.has_kernel() {
             let kept = session.execute("kept = 1").await.unwrap();
             assert_eq!(kept.outcome.name(), "completed");
         }
         match self {
-            Self::Room | Self::Idle => Going::Nothing,
+            Self::Room | Self::Idle => StepActivity::Nothing,
             Self::Fork => request(session, async |session| session.execute("6 * 7").await.map(Some)),
-            Self::Quiet => Going::Cell(until_said(session, QUIET, 1).await),
-            Self::Streams => Going::Cell(until_said(session, STREAMS, 5).await),
-            Self::Frame => Going::Cell(until_said(session, FRAME, 1).await),
+            Self::Quiet => StepActivity::Cell(until_said(session, QUIET, 1).await),
+            Self::Streams => StepActivity::Cell(until_said(session, STREAMS, 5).await),
+            Self::Frame => StepActivity::Cell(until_said(session, FRAME, 1).await),
             Self::Collect => {
                 let mut running = session.start_cell(FILES).await.unwrap();
                 // The cell's events end when the cell does.
                 while running.events.recv().await.is_some() {}
-                Going::Cell(running)
+                StepActivity::Cell(running)
             }
             Self::Grace => {
                 let mut running = until_said(session, DEAF, 1).await;
                 session.interrupt();
                 let said = running.events.recv().await;
                 assert!(matches!(said, Some(Event::Stdout(said)) if said == b"asked\n"));
-                Going::Cell(running)
+                StepActivity::Cell(running)
             }
             Self::Bind => {
                 let path = folder.join("input.json");
@@ -126,7 +126,7 @@ const FILES: &str = "with open('/workspace/large', 'wb') as file:\n    file.writ
 const DEAF: &str = "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: os.write(1, b'asked\\n'))\n\
                     print('ready', flush=True)\nwhile True:\n    time.sleep(1)";
 
-async fn until_said(session: &Session, code: &str, times: usize) -> Running {
+async fn until_said(session: &Session, code: &str, times: usize) -> RunningCell {
     let mut running = session.start_cell(code).await.unwrap();
     for _ in 0..times {
         let said = running.events.recv().await;
@@ -135,14 +135,14 @@ async fn until_said(session: &Session, code: &str, times: usize) -> Running {
     running
 }
 
-fn request<F>(session: &Session, run: impl FnOnce(Session) -> F) -> Going
+fn request<F>(session: &Session, run: impl FnOnce(Session) -> F) -> StepActivity
 where
     F: Future<Output = Result<Option<Execution>, Error>> + Send + 'static,
 {
-    Going::Request(tokio::spawn(run(session.clone())))
+    StepActivity::Request(tokio::spawn(run(session.clone())))
 }
 
-impl Going {
+impl StepActivity {
     /// Waits for what came of it.
     pub(crate) async fn end(self) -> Result<Option<Execution>, Error> {
         let end = async {

@@ -21,9 +21,9 @@ use crate::support::{block_on, exception, interpreter, run, table, value};
 
 /// Economic data, with one function for each series.
 #[derive(Debug, Default)]
-struct Fred(Redaction);
+struct FredConnector(Redaction);
 
-impl Connector for Fred {
+impl Connector for FredConnector {
     fn name(&self) -> &'static str {
         "fred"
     }
@@ -62,7 +62,7 @@ impl Connector for Fred {
 async fn terminal(project: &Project, seen: &[&str]) -> Session {
     interpreter().await.session(SessionOptions {
         guard: Guard::Standard,
-        connectors: vec![Arc::new(Fred::default())],
+        connectors: vec![Arc::new(FredConnector::default())],
         project: Some(project.clone()),
         seen: seen.iter().map(|&slug| slug.to_owned()).collect(),
         ..SessionOptions::default()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{Float64Array, RecordBatch, StringArray};
-use cellblock_interpreter::workbench::{DatasetSource, How, Mounted};
+use cellblock_interpreter::workbench::{DatasetMount, DatasetSource, MountKind};
 use serde_json::json;
 
 use crate::support::{Bench, bench, block_on};
@@ -24,7 +24,7 @@ fn lay(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
     path
 }
 
-async fn add(bench: &Bench, name: &str, path: &Path) -> Mounted {
+async fn add(bench: &Bench, name: &str, path: &Path) -> DatasetMount {
     bench
         .tools
         .add_dataset(name, DatasetSource::File(path.to_owned()))
@@ -56,7 +56,7 @@ fn a_dataset_is_there_before_and_after_the_sandbox_is_made() {
             bench.session.execute(cell).await.unwrap().stdout.text,
             "3 c\n3\n\n"
         );
-        assert_eq!((early.how, late.how), (How::Mounted, How::Mounted));
+        assert_eq!((early.how, late.how), (MountKind::Mounted, MountKind::Mounted));
     });
 }
 
@@ -69,7 +69,7 @@ fn a_dataset_is_read_through_its_session_as_code_reads_it() {
         let early = add(&bench, "early", &lay(folder.path(), "a.csv", &content)).await;
         bench.session.prepare().await.unwrap();
         let late = add(&bench, "late", &lay(folder.path(), "b.csv", b"c\n3\n")).await;
-        assert_eq!((early.how, late.how), (How::Mounted, How::Mounted));
+        assert_eq!((early.how, late.how), (MountKind::Mounted, MountKind::Mounted));
         for (path, content) in [(&early.path, &content[..]), (&late.path, b"c\n3\n")] {
             assert!(bench.session.read_file(path).await.unwrap() == content, "{path}");
             let mut opened = bench.session.open_file(path).await.unwrap();
@@ -145,7 +145,7 @@ fn no_path_of_the_host_is_revealed() {
             assert!(!told.contains(word), "{told}");
             assert!(!format!("{mounted:?} {copied:?} {}", bench.tools.prompt()).contains(word));
         }
-        assert_eq!(copied.how, How::Copied);
+        assert_eq!(copied.how, MountKind::Copied);
         assert_eq!(
             copied.reason.as_deref(),
             Some("it is on another file system than Cellblock's data")
@@ -170,14 +170,17 @@ fn a_private_file_is_copied_with_a_note() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let mounted = add(&bench, "own", &path).await;
         if is_root() {
-            assert!(matches!(mounted.how, How::Copied | How::Cloned), "{mounted:?}");
+            assert!(
+                matches!(mounted.how, MountKind::Copied | MountKind::Cloned),
+                "{mounted:?}"
+            );
             assert_eq!(
                 mounted.reason.as_deref(),
                 Some("others than its owner may not read it")
             );
         } else {
             // An ordinary user's sandboxes have that user's id.
-            assert_eq!((mounted.how, &mounted.reason), (How::Mounted, &None));
+            assert_eq!((mounted.how, &mounted.reason), (MountKind::Mounted, &None));
         }
         assert_eq!(bench.stdout(["cat", "/tmp/data/own.csv"]).await, "a\n1\n");
         assert_eq!(
@@ -198,7 +201,7 @@ fn a_gigabyte_is_mounted_and_takes_nothing_of_the_sandbox() {
         file.set_len(3 << 30).unwrap();
         bench.stdout(["true"]).await;
         let mounted = add(&bench, "big", &path).await;
-        assert_eq!((mounted.how, mounted.bytes), (How::Mounted, 3 << 30));
+        assert_eq!((mounted.how, mounted.bytes), (MountKind::Mounted, 3 << 30));
         assert_eq!(
             bench.stdout(["stat", "-c", "%s", "/tmp/data/big.csv"]).await,
             format!("{}\n", 3_u64 << 30)

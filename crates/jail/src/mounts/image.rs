@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::{SMALL, create_dir, set_attributes, tmpfs};
-use crate::error::{During, Result};
+use crate::error::{Result, SyscallResult};
 
 /// Directories with the tree's own files, which become read-only once they are written.
 pub(super) const FROZEN: [&str; 3] = ["dev", "opt/cellblock", "sys"];

@@ -14,12 +14,12 @@ pub enum Arguments {
     /// The argument at an index equals none of these.
     NoneOf(u8, &'static [u64]),
     /// All conditions of one of these cases hold.
-    Cases(&'static [&'static [Is]]),
+    Cases(&'static [&'static [ArgumentCondition]]),
 }
 
 /// Condition of a case.
 #[derive(Clone, Copy, Debug)]
-pub enum Is {
+pub enum ArgumentCondition {
     /// The argument at an index equals this.
     Equal(u8, u64),
     /// The argument at an index does not equal this.
@@ -43,8 +43,8 @@ pub(super) const TERMINAL_REQUESTS: &[u64] =
     &[libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCCONS, libc::TIOCSETD];
 
 const REQUEST_TYPE: u64 = 0xff00;
-const fn of_type(letter: u8) -> Is {
-    Is::Masked(1, REQUEST_TYPE, (letter as u64) << 8)
+const fn of_type(letter: u8) -> ArgumentCondition {
+    ArgumentCondition::Masked(1, REQUEST_TYPE, (letter as u64) << 8)
 }
 
 // `linux/fs.h`; the libc crate lacks them.
@@ -59,15 +59,19 @@ const FICLONERANGE: u64 = 0x4020_940d;
 /// reading: a sandbox with its user's own ID could change flags and versions of the image's files, or make them immutable for
 /// good. Others reveal where files are on the disk (`FIEMAP`) and which disk that is (`GETFSUUID`, `GETFSSYSFSPATH`).
 pub(super) const FILE_SYSTEM_REQUESTS: Arguments = Arguments::Cases(&[
-    &[Is::Equal(1, FIBMAP)],
+    &[ArgumentCondition::Equal(1, FIBMAP)],
     // All file systems, ext4, and encryption and verity of files.
-    &[of_type(b'f'), Is::Not(1, FS_IOC_GETFLAGS)],
+    &[of_type(b'f'), ArgumentCondition::Not(1, FS_IOC_GETFLAGS)],
     // All file systems, and XFS.
-    &[of_type(b'X'), Is::Not(1, FS_IOC_FSGETXATTR)],
+    &[of_type(b'X'), ArgumentCondition::Not(1, FS_IOC_FSGETXATTR)],
     &[of_type(b'v')],
     &[of_type(0x15)],
     // btrfs, f2fs and bcachefs.
-    &[of_type(0x94), Is::Not(1, FICLONE), Is::Not(1, FICLONERANGE)],
+    &[
+        of_type(0x94),
+        ArgumentCondition::Not(1, FICLONE),
+        ArgumentCondition::Not(1, FICLONERANGE),
+    ],
     &[of_type(0xf5)],
     &[of_type(0xbc)],
 ]);
@@ -90,18 +94,18 @@ pub(super) const NOT_UNIX: Arguments = Arguments::NoneOf(0, &[libc::AF_UNIX as u
 
 /// Bits of `socket`'s type that are flags, and those that are not.
 const TYPE: u64 = (!(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)).cast_unsigned() as u64;
-const V4: Is = Is::Equal(0, libc::AF_INET as u64);
-const V6: Is = Is::Equal(0, libc::AF_INET6 as u64);
-const STREAM: Is = Is::Masked(1, TYPE, libc::SOCK_STREAM as u64);
-const DATAGRAM: Is = Is::Masked(1, TYPE, libc::SOCK_DGRAM as u64);
-const BY_TYPE: Is = Is::Equal(2, 0);
-const TCP: Is = Is::Equal(2, libc::IPPROTO_TCP as u64);
-const UDP: Is = Is::Equal(2, libc::IPPROTO_UDP as u64);
+const V4: ArgumentCondition = ArgumentCondition::Equal(0, libc::AF_INET as u64);
+const V6: ArgumentCondition = ArgumentCondition::Equal(0, libc::AF_INET6 as u64);
+const STREAM: ArgumentCondition = ArgumentCondition::Masked(1, TYPE, libc::SOCK_STREAM as u64);
+const DATAGRAM: ArgumentCondition = ArgumentCondition::Masked(1, TYPE, libc::SOCK_DGRAM as u64);
+const BY_TYPE: ArgumentCondition = ArgumentCondition::Equal(2, 0);
+const TCP: ArgumentCondition = ArgumentCondition::Equal(2, libc::IPPROTO_TCP as u64);
+const UDP: ArgumentCondition = ArgumentCondition::Equal(2, libc::IPPROTO_UDP as u64);
 
 /// Sockets of a room with a loopback: Unix, TCP and UDP. Protocols are named because others, such as
 /// multipath TCP, SCTP and pings, have the same families and types.
 pub(super) const UNIX_TCP_UDP: Arguments = Arguments::Cases(&[
-    &[Is::Equal(0, libc::AF_UNIX as u64)],
+    &[ArgumentCondition::Equal(0, libc::AF_UNIX as u64)],
     &[V4, STREAM, BY_TYPE],
     &[V4, STREAM, TCP],
     &[V4, DATAGRAM, BY_TYPE],
@@ -156,16 +160,16 @@ const F_SET_RW_HINT: u64 = 1036;
 const F_GET_FILE_RW_HINT: u64 = 1037;
 const F_SET_FILE_RW_HINT: u64 = 1038;
 
-const fn option(level: i32, option: i32) -> [Is; 2] {
+const fn option(level: i32, option: i32) -> [ArgumentCondition; 2] {
     [
-        Is::Equal(1, level.cast_unsigned() as u64),
-        Is::Equal(2, option.cast_unsigned() as u64),
+        ArgumentCondition::Equal(1, level.cast_unsigned() as u64),
+        ArgumentCondition::Equal(2, option.cast_unsigned() as u64),
     ]
 }
 
-const SOCKET_LEVEL: Is = Is::Equal(1, libc::SOL_SOCKET as u64);
-const fn no(option: i32) -> Is {
-    Is::Not(2, option.cast_unsigned() as u64)
+const SOCKET_LEVEL: ArgumentCondition = ArgumentCondition::Equal(1, libc::SOL_SOCKET as u64);
+const fn no(option: i32) -> ArgumentCondition {
+    ArgumentCondition::Not(2, option.cast_unsigned() as u64)
 }
 
 /// Permitted socket options. Of the general ones, those are missing that attach a program: each uses

@@ -36,13 +36,13 @@ const ENTERING: [(i64, Arguments); 3] = [
 
 /// The compiled filters.
 #[derive(Clone, Debug)]
-pub struct Staged {
+pub struct CompiledFilters {
     inherited: [BpfProgram; 2],
     /// Without a network, and with a loopback.
     last: [BpfProgram; 2],
 }
 
-impl Staged {
+impl CompiledFilters {
     /// Compiles the filters; the one that returns `ENOSYS` is the same in both forms.
     pub fn compile(filters: &Filters) -> Result<Self> {
         let mut allowed = entering()?;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_filter_that_each_kernel_adds_is_short() {
-        let staged = Staged::compile(&Filters::compile().unwrap()).unwrap();
+        let staged = CompiledFilters::compile(&Filters::compile().unwrap()).unwrap();
         let [_, allowed, none, loopback] = staged.to_bytes();
         for last in [none, loopback] {
             assert!(

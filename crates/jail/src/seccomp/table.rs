@@ -7,7 +7,7 @@ use super::arguments::{
 
 /// One allowed call.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowed {
+pub struct SyscallRule {
     /// Number on this machine.
     pub number: i64,
     /// Condition on its arguments.
@@ -16,16 +16,16 @@ pub struct Allowed {
     pub used_by: &'static str,
 }
 
-const fn allow(number: i64, used_by: &'static str) -> Allowed {
-    Allowed {
+const fn allow(number: i64, used_by: &'static str) -> SyscallRule {
+    SyscallRule {
         number,
         arguments: Arguments::Any,
         used_by,
     }
 }
 
-const fn only(number: i64, arguments: Arguments, used_by: &'static str) -> Allowed {
-    Allowed {
+const fn only(number: i64, arguments: Arguments, used_by: &'static str) -> SyscallRule {
+    SyscallRule {
         number,
         arguments,
         used_by,
@@ -33,14 +33,14 @@ const fn only(number: i64, arguments: Arguments, used_by: &'static str) -> Allow
 }
 
 /// Replaces an entry of [`ALLOWED`] in rooms with a loopback.
-pub const WITH_LOOPBACK: Allowed = only(
+pub const WITH_LOOPBACK: SyscallRule = only(
     libc::SYS_socket,
     UNIX_TCP_UDP,
     "http.server, asyncio's servers, Dask, Streamlit, multiprocessing's managers",
 );
 
 /// Calls that work.
-pub const ALLOWED: &[Allowed] = &[
+pub const ALLOWED: &[SyscallRule] = &[
     // Files and directories.
     allow(libc::SYS_read, "Python's I/O, numpy.fromfile, pyarrow"),
     allow(libc::SYS_write, "Python's I/O, numpy.fromfile, pyarrow"),

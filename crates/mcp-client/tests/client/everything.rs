@@ -18,9 +18,9 @@ fn script() -> PathBuf {
 }
 
 /// The server over HTTP, ended when dropped.
-struct Served(Child, u16);
+struct ReferenceServer(Child, u16);
 
-impl Served {
+impl ReferenceServer {
     /// Ends it with everything that it started: `node` may be a program that starts Node.
     fn end(&mut self) {
         if let Ok(None) = self.0.try_wait() {
@@ -30,17 +30,17 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ReferenceServer {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-async fn serve() -> Served {
+async fn serve() -> ReferenceServer {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let process = Served(spawn(port), port);
+    let process = ReferenceServer(spawn(port), port);
     until("it listens", || {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     })

@@ -39,9 +39,9 @@ impl Tools {
 }
 
 /// Counts when it is dropped.
-struct Dropped(Arc<AtomicUsize>);
+struct DropCount(Arc<AtomicUsize>);
 
-impl Drop for Dropped {
+impl Drop for DropCount {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -86,7 +86,7 @@ impl ServerHandler for Tools {
                 ContentBlock::embedded_text("a://b", "text"),
             ]),
             "wait" => {
-                let dropped = Dropped(self.cancelled.clone());
+                let dropped = DropCount(self.cancelled.clone());
                 self.waiting.fetch_add(1, Ordering::SeqCst);
                 context.ct.cancelled().await;
                 drop(dropped);

@@ -22,7 +22,7 @@ use crate::support::{SHORT, at, good, names, options, refused, result};
 
 /// A server that misbehaves in calls of `work`, and only there.
 #[derive(Clone)]
-struct Wrong {
+struct WrongServer {
     how: &'static str,
     calls: Arc<AtomicUsize>,
 }
@@ -44,7 +44,7 @@ fn streamed(kind: &'static str, first: String, chunk: &'static str, chunks: usiz
 const EVENTS: &str = "text/event-stream";
 const MANY: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-async fn answer(State(wrong): State<Wrong>, headers: HeaderMap, body: String) -> Response {
+async fn answer(State(wrong): State<WrongServer>, headers: HeaderMap, body: String) -> Response {
     let message: Value = serde_json::from_str(&body).unwrap();
     let id = &message["id"];
     match message["method"].as_str().unwrap() {
@@ -169,8 +169,8 @@ async fn call(how: &str, id: &Value) -> Response {
     }
 }
 
-async fn wrong(how: &'static str) -> (Wrong, String) {
-    let wrong = Wrong {
+async fn wrong(how: &'static str) -> (WrongServer, String) {
+    let wrong = WrongServer {
         how,
         calls: Arc::default(),
     };

@@ -5,7 +5,8 @@ use cellblock_mcp_client::ServerOptions;
 use serde_json::{Map, json};
 
 use crate::support::{
-    Scripted, good, names, noted, object, options, refused, result, runs, scripted, scripted_with, until,
+    ScriptedServer, good, names, noted, object, options, refused, result, runs, scripted, scripted_with,
+    until,
 };
 
 #[tokio::test]
@@ -102,7 +103,7 @@ async fn the_last_handle_ends_the_server_by_the_end_of_its_stdin() {
     let scripted = scripted("good", options());
     good(&scripted.server).await;
     let pid = scripted.pids()[0];
-    let Scripted { server, folder } = scripted;
+    let ScriptedServer { server, folder } = scripted;
     let other = server.clone();
     drop(server);
     assert!(runs(pid));

@@ -30,16 +30,16 @@ pub(crate) fn script() -> PathBuf {
 
 /// A server that is a script; its records are in a file.
 #[derive(Debug)]
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedServer {
     pub(crate) server: Arc<ForeignServer>,
     pub(crate) folder: tempfile::TempDir,
 }
 
-pub(crate) fn scripted(how: &str, options: ServerOptions) -> Scripted {
+pub(crate) fn scripted(how: &str, options: ServerOptions) -> ScriptedServer {
     scripted_with(&[how], options)
 }
 
-pub(crate) fn scripted_with(arguments: &[&str], options: ServerOptions) -> Scripted {
+pub(crate) fn scripted_with(arguments: &[&str], options: ServerOptions) -> ScriptedServer {
     let notes = tempfile::tempdir().unwrap();
     let mut command = vec!["python3".to_owned(), script().display().to_string()];
     command.extend(arguments.iter().map(ToString::to_string));
@@ -49,13 +49,13 @@ pub(crate) fn scripted_with(arguments: &[&str], options: ServerOptions) -> Scrip
         environment: vec![("NOTES".to_owned(), notes_file)],
     };
     let server = ForeignServer::new("weather", Transport::Stdio(program), options);
-    Scripted {
+    ScriptedServer {
         server: Arc::new(server),
         folder: notes,
     }
 }
 
-impl Scripted {
+impl ScriptedServer {
     /// The lines that the server has recorded so far.
     pub(crate) fn notes(&self) -> Vec<String> {
         noted(&self.folder)

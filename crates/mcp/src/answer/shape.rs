@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cellblock_interpreter::execution::{Exceeded, Finding, Rejection, SkippedFile, VariablesState};
+use cellblock_interpreter::execution::{Finding, LimitExcess, Rejection, SkippedFile, VariablesState};
 use cellblock_interpreter::lineage::VariableOrigin;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,5 +110,5 @@ pub(crate) struct CellFailure {
     /// Reasons that it was refused, one by one.
     pub(crate) rejections: Vec<Rejection>,
     /// The limit that it ran into.
-    pub(crate) limit: Option<Exceeded>,
+    pub(crate) limit: Option<LimitExcess>,
 }

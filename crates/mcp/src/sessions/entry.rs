@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::derivation::Derivation;
-use cellblock_interpreter::hosting::{Exclusive, Held, Hosted, Resident};
+use cellblock_interpreter::hosting::{Exclusive, Resident, ResidentGuard, ResidentSession};
 use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
-use cellblock_interpreter::workbench::Mounted;
+use cellblock_interpreter::workbench::DatasetMount;
 use cellblock_interpreter::{Error, Session};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::made::{MadeArtifact, Remembered};
+use super::made::{MadeArtifact, SessionArtifacts};
 use super::users::{LEFT_TIMEOUT, SessionUsers};
 use cellblock_interpreter::hosting::Permit;
 
 /// A session.
 pub(crate) type SessionEntry = Resident<McpSession>;
 /// A session that a call is at work on, so that it does not expire meanwhile.
-pub(crate) type Use = Held<McpSession>;
+pub(crate) type Use = ResidentGuard<McpSession>;
 /// The turn of a call whose code runs in a session.
 pub(crate) type SessionTurn = Exclusive<McpSession>;
 
@@ -30,12 +30,12 @@ pub(crate) struct McpSession {
     /// Those that are offered, over the same sandbox.
     pub(super) toolsets: Vec<(ToolsetKind, Arc<dyn Toolset>)>,
     /// Files of the host that its code sees.
-    pub(crate) datasets: Vec<Mounted>,
+    pub(crate) datasets: Vec<DatasetMount>,
     /// Given back when nothing is left of it.
     pub(super) _permit: Permit,
     pub(super) idle_timeout: Duration,
     pub(super) users: SessionUsers,
-    pub(super) made: Mutex<Remembered>,
+    pub(super) made: Mutex<SessionArtifacts>,
     pub(super) cells: AtomicU64,
 }
 
@@ -78,12 +78,12 @@ impl McpSession {
         self.cells.load(Ordering::Relaxed)
     }
 
-    fn made(&self) -> MutexGuard<'_, Remembered> {
+    fn made(&self) -> MutexGuard<'_, SessionArtifacts> {
         self.made.lock()
     }
 }
 
-impl Hosted for McpSession {
+impl ResidentSession for McpSession {
     fn idle_timeout(&self) -> Duration {
         if self.users.have_left() {
             return self.idle_timeout.min(LEFT_TIMEOUT);

@@ -19,9 +19,9 @@ pub(crate) struct MadeArtifact {
 
 /// The artifacts of one session, oldest first, each once.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(VecDeque<MadeArtifact>);
+pub(super) struct SessionArtifacts(VecDeque<MadeArtifact>);
 
-impl Remembered {
+impl SessionArtifacts {
     pub(super) fn add(&mut self, made: MadeArtifact) {
         self.0.retain(|known| known.id != made.id);
         if self.0.len() >= MOST {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn each_artifact_is_remembered_once_and_the_oldest_are_forgotten() {
-        let mut remembered = Remembered::default();
+        let mut remembered = SessionArtifacts::default();
         let made = |number: usize| MadeArtifact {
             id: ArtifactId::of(&number.to_le_bytes()),
             name: format!("{number}.csv"),

@@ -13,7 +13,7 @@ use crate::shared::McpShared;
 /// Checkpoint to keep.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Keep {
+struct KeepArguments {
     /// The session's handle.
     session_id: String,
     /// A name for it, such as `loaded`: 1 to 64 letters, digits, `-`, `_` or `.`.
@@ -24,7 +24,7 @@ struct Keep {
 /// Checkpoint to go back to.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Back {
+struct RollbackArguments {
     /// The session's handle.
     session_id: String,
     /// ID or name of a checkpoint of this session.
@@ -39,7 +39,7 @@ pub(super) fn keep_definition() -> ToolDefinition {
          before a step that may turn out wrong or that you want to try in several ways; then `rollback` brings the state back \
          instead of running everything again. A session keeps 8 checkpoints; the oldest makes room. If something cannot be kept, \
          such as threads, child processes or open sockets, the answer names it and nothing is changed.",
-        schema::read::<Keep>(),
+        schema::read::<KeepArguments>(),
         ToolEffect::Adds,
     )
     .returns(schema::written::<NewCheckpoint>())
@@ -53,21 +53,21 @@ pub(super) fn back_definition() -> ToolDefinition {
          try another way from the same state. What was done since is lost, unless it has a checkpoint of its own: keep one first if \
          you may want it back. It ends the session's processes, and cannot undo effects outside, such as calls of connectors. It can \
          be used any number of times.",
-        schema::read::<Back>(),
+        schema::read::<RollbackArguments>(),
         ToolEffect::Discards,
     )
     .returns(schema::written::<RolledBack>())
 }
 
 pub(super) async fn keep(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Keep { session_id, name } = call.read()?;
+    let KeepArguments { session_id, name } = call.read()?;
     let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     Ok(CallAnswer::of(&used.session.checkpoint(name).await?))
 }
 
 pub(super) async fn back(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Back {
+    let RollbackArguments {
         session_id,
         checkpoint,
     } = call.read()?;

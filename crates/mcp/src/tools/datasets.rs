@@ -22,7 +22,7 @@ struct InSession {
 /// Dataset to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct DatasetSelector {
     /// The session's handle.
     session_id: String,
     /// The dataset's slug.
@@ -94,7 +94,7 @@ pub(super) fn read_definition() -> ToolDefinition {
         "Read a dataset",
         "Shows what is known of a published dataset: description, notes, columns, versions and origin. From then on, code of the \
          session can load it with `load_dataset(slug)`.",
-        schema::read::<Named>(),
+        schema::read::<DatasetSelector>(),
         ToolEffect::Reads,
     )
     .returns(schema::written::<PublishedDataset>())
@@ -132,7 +132,7 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
 }
 
 pub(super) async fn read(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Named { session_id, slug } = call.read()?;
+    let DatasetSelector { session_id, slug } = call.read()?;
     let used = call.find(server, &session_id)?;
     let dataset = member(used.session.member())?.read_dataset(&slug).await;
     Ok(CallAnswer::of(&dataset?))

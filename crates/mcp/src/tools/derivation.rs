@@ -1,7 +1,7 @@
 //! Results of other tools, recorded under aliases, and what code derives from them.
 
 use cellblock_artifact::ArtifactEnvelope;
-use cellblock_interpreter::derivation::{Derived, Envelope};
+use cellblock_interpreter::derivation::{DerivationResult, Envelope};
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
@@ -34,7 +34,7 @@ struct Record {
 
 /// A result that was recorded.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Recorded {
+struct RecordAnswer {
     /// The session's handle.
     session_id: String,
     /// The name under which code finds it, and which contracts name.
@@ -53,7 +53,7 @@ pub(super) fn record_definition() -> ToolDefinition {
         schema::read::<Record>(),
         ToolEffect::Adds,
     )
-    .returns(schema::written::<Recorded>())
+    .returns(schema::written::<RecordAnswer>())
 }
 
 pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
@@ -76,7 +76,7 @@ pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAn
     let entry = aliases.record(&tool, &result).await.map_err(refuse)?;
     let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
     derivation.renew_attempts();
-    Ok(CallAnswer::of(&Recorded {
+    Ok(CallAnswer::of(&RecordAnswer {
         session_id: used.id.clone(),
         uri: uri::dataset(&used.id, &entry.alias),
         alias: entry.alias.clone(),
@@ -107,7 +107,7 @@ fn rounded(value: &Value) -> Option<String> {
 }
 
 /// Tells a model what came of a derivation.
-pub(super) fn told(server: &McpShared, used: &Use, derived: &Derived) -> CallAnswer {
+pub(super) fn told(server: &McpShared, used: &Use, derived: &DerivationResult) -> CallAnswer {
     let tokens = server.options.max_tokens;
     let mut answer = CallAnswer::default();
     answer.text(derived.for_model(tokens));

@@ -36,13 +36,13 @@ struct Upload {
     content: String,
     /// Encoding of `content`.
     #[serde(default)]
-    encoding: Encoded,
+    encoding: FileEncoding,
 }
 
 /// Encoding of bytes as text.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Encoded {
+enum FileEncoding {
     /// As UTF-8.
     #[default]
     Text,
@@ -52,7 +52,7 @@ enum Encoded {
 
 /// A file that was put there.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Uploaded {
+struct UploadReceipt {
     /// The session's handle.
     session_id: String,
     /// Path of the file.
@@ -79,7 +79,7 @@ struct Download {
 
 /// A file of a session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Downloaded {
+struct DownloadAnswer {
     /// The session's handle.
     session_id: String,
     /// Its path.
@@ -102,14 +102,14 @@ struct Downloaded {
 /// Whose files to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListArguments {
     /// The session's handle.
     session_id: String,
 }
 
 /// The files of a session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Listed {
+struct FilesAnswer {
     /// The session's handle.
     session_id: String,
     /// Files below /workspace and /tmp/output, in the order of their paths, as many as there is room for.
@@ -139,7 +139,7 @@ pub(super) fn upload_definition() -> ToolDefinition {
         schema::read::<Upload>(),
         ToolEffect::Settles,
     )
-    .returns(schema::written::<Uploaded>())
+    .returns(schema::written::<UploadReceipt>())
 }
 
 pub(super) fn download_definition() -> ToolDefinition {
@@ -151,7 +151,7 @@ pub(super) fn download_definition() -> ToolDefinition {
         schema::read::<Download>(),
         ToolEffect::Reads,
     )
-    .returns(schema::written::<Downloaded>())
+    .returns(schema::written::<DownloadAnswer>())
 }
 
 pub(super) fn list_definition() -> ToolDefinition {
@@ -159,17 +159,17 @@ pub(super) fn list_definition() -> ToolDefinition {
         "list_files",
         "List files",
         "Lists the files that a session's code has made or was given.",
-        schema::read::<Which>(),
+        schema::read::<ListArguments>(),
         ToolEffect::Reads,
     )
-    .returns(schema::written::<Listed>())
+    .returns(schema::written::<FilesAnswer>())
 }
 
 pub(super) async fn upload(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let upload: Upload = call.read()?;
     let bytes = match upload.encoding {
-        Encoded::Text => upload.content.len(),
-        Encoded::Base64 => upload.content.len() / 4 * 3,
+        FileEncoding::Text => upload.content.len(),
+        FileEncoding::Base64 => upload.content.len() / 4 * 3,
     };
     server.options.meter.uploaded(&call.owner, bytes as u64).await?;
     let used = call.session(server, upload.session_id.as_deref()).await?;
@@ -179,13 +179,13 @@ pub(super) async fn upload(server: &McpShared, call: &mut Call) -> Result<CallAn
         file_path: absolute(&upload.path),
         content: upload.content,
         encoding: match upload.encoding {
-            Encoded::Text => Encoding::Text,
-            Encoded::Base64 => Encoding::Base64,
+            FileEncoding::Text => Encoding::Text,
+            FileEncoding::Base64 => Encoding::Base64,
         },
         reasoning_trace: None,
     });
     match written.await? {
-        Ok(written) => Ok(CallAnswer::of(&Uploaded {
+        Ok(written) => Ok(CallAnswer::of(&UploadReceipt {
             session_id: used.id.clone(),
             uri: uri::file(&used.id, &written.file_path),
             path: written.file_path,
@@ -246,7 +246,7 @@ pub(super) async fn download(server: &McpShared, call: &mut Call) -> Result<Call
     if ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&&*link.media_type) {
         answer.picture_of(content, link.media_type.clone());
     }
-    answer.structured(&Downloaded {
+    answer.structured(&DownloadAnswer {
         session_id,
         path,
         bytes: bytes as u64,
@@ -261,7 +261,7 @@ pub(super) async fn download(server: &McpShared, call: &mut Call) -> Result<Call
 }
 
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session_id } = call.read()?;
+    let ListArguments { session_id } = call.read()?;
     let used = call.find(server, &session_id)?;
     let (mut listed, mut total) = (Vec::new(), 0);
     for root in ROOTS {
@@ -288,7 +288,7 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
         bytes: dataset.bytes,
         uri: uri::dataset(&session_id, &dataset.name),
     });
-    Ok(CallAnswer::of(&Listed {
+    Ok(CallAnswer::of(&FilesAnswer {
         files: files.collect(),
         total,
         datasets: datasets.collect(),

@@ -27,7 +27,7 @@ struct Fork {
 
 /// The sessions of a fork.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Forked {
+struct ForkResult {
     /// Handle of the session that was forked.
     parent: String,
     /// Handles of the new sessions: pass one as `session_id`.
@@ -49,7 +49,7 @@ pub(super) fn fork_definition() -> ToolDefinition {
         input,
         ToolEffect::Adds,
     )
-    .returns(schema::written::<Forked>())
+    .returns(schema::written::<ForkResult>())
 }
 
 pub(super) async fn fork(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
@@ -73,7 +73,7 @@ pub(super) async fn fork(server: &McpShared, call: &mut Call) -> Result<CallAnsw
             options,
         )
         .await?;
-    Ok(CallAnswer::of(&Forked {
+    Ok(CallAnswer::of(&ForkResult {
         parent: session_id,
         sessions: forks.iter().map(|fork| fork.id.clone()).collect(),
     }))

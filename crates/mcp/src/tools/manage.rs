@@ -15,19 +15,19 @@ use crate::shared::McpShared;
 /// Nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoArguments {}
 
 /// Session to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct SessionSelector {
     /// The session's handle.
     session_id: String,
 }
 
 /// A session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Described {
+struct SessionDescription {
     /// Its handle: pass it as `session_id`.
     session_id: String,
     /// Time of its creation, in milliseconds since 1970.
@@ -50,12 +50,12 @@ struct Described {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Sessions {
     /// Oldest first.
-    sessions: Vec<Described>,
+    sessions: Vec<SessionDescription>,
 }
 
 /// Action that was taken on a session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Done {
+struct ActionAnswer {
     /// Its handle.
     session_id: String,
     /// Action that was taken.
@@ -68,10 +68,10 @@ pub(super) fn create_definition() -> ToolDefinition {
         "Create a session",
         "Makes a session: a Python kernel in a sandbox of its own, whose variables and files stay from call to call until it is \
          closed or expires.",
-        schema::read::<Nothing>(),
+        schema::read::<NoArguments>(),
         ToolEffect::Adds,
     )
-    .returns(schema::written::<Described>())
+    .returns(schema::written::<SessionDescription>())
 }
 
 pub(super) fn list_definition() -> ToolDefinition {
@@ -80,7 +80,7 @@ pub(super) fn list_definition() -> ToolDefinition {
         "List sessions",
         "Lists the sessions of this server's user with their handles. Sessions of other conversations are among them: use only \
          those whose handle an answer gave you.",
-        schema::read::<Nothing>(),
+        schema::read::<NoArguments>(),
         ToolEffect::Reads,
     )
     .returns(schema::written::<Sessions>())
@@ -91,10 +91,10 @@ pub(super) fn reset_definition() -> ToolDefinition {
         "reset_session",
         "Reset a session",
         "Drops all variables of a session and ends its processes; its files stay. It waits for code that runs in it: interrupt that first.",
-        schema::read::<Which>(),
+        schema::read::<SessionSelector>(),
         ToolEffect::Discards,
     )
-    .returns(schema::written::<Done>())
+    .returns(schema::written::<ActionAnswer>())
 }
 
 pub(super) fn interrupt_definition() -> ToolDefinition {
@@ -102,10 +102,10 @@ pub(super) fn interrupt_definition() -> ToolDefinition {
         "interrupt_session",
         "Interrupt a session",
         "Stops the code or command that runs in a session now; variables and files stay.",
-        schema::read::<Which>(),
+        schema::read::<SessionSelector>(),
         ToolEffect::Settles,
     )
-    .returns(schema::written::<Done>())
+    .returns(schema::written::<ActionAnswer>())
 }
 
 pub(super) fn close_definition() -> ToolDefinition {
@@ -113,20 +113,20 @@ pub(super) fn close_definition() -> ToolDefinition {
         "close_session",
         "Close a session",
         "Ends a session and what runs in it: its variables and files are gone.",
-        schema::read::<Which>(),
+        schema::read::<SessionSelector>(),
         ToolEffect::Discards,
     )
-    .returns(schema::written::<Done>())
+    .returns(schema::written::<ActionAnswer>())
 }
 
 pub(super) async fn create(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Nothing {} = call.read()?;
+    let NoArguments {} = call.read()?;
     let used = call.session(server, None).await?;
     Ok(CallAnswer::of(&described(server, &used, false)))
 }
 
 pub(super) fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Nothing {} = call.read()?;
+    let NoArguments {} = call.read()?;
     let sessions = server.sessions.of(&call.owner);
     let sessions = sessions
         .iter()
@@ -137,7 +137,7 @@ pub(super) fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Re
 }
 
 pub(super) async fn reset(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session_id } = call.read()?;
+    let SessionSelector { session_id } = call.read()?;
     let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     used.session.reset().await?;
@@ -146,25 +146,25 @@ pub(super) async fn reset(server: &McpShared, call: &mut Call) -> Result<CallAns
 }
 
 pub(super) fn interrupt(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session_id } = call.read()?;
+    let SessionSelector { session_id } = call.read()?;
     let used = call.find(server, &session_id)?;
     used.session.interrupt();
     Ok(done(session_id, "what ran in it is interrupted"))
 }
 
 pub(super) async fn close(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session_id } = call.read()?;
+    let SessionSelector { session_id } = call.read()?;
     let used = call.find(server, &session_id)?;
     server.sessions.registry.close(&used).await?;
     Ok(done(session_id, "it is closed"))
 }
 
 fn done(session_id: String, done: &'static str) -> CallAnswer {
-    CallAnswer::of(&Done { session_id, done })
+    CallAnswer::of(&ActionAnswer { session_id, done })
 }
 
-fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> Described {
-    Described {
+fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> SessionDescription {
+    SessionDescription {
         session_id: entry.id.clone(),
         created_unix_ms: unix_ms(entry.created),
         cells: entry.cells(),

@@ -51,13 +51,14 @@ pub(crate) struct OfferedTool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
     /// It is served here, whatever the toolsets.
-    Own(Own),
+    Own(ToolCallback),
     /// It calls a toolset, in a session that has to be there if the tool resumes one.
     Toolset { kind: ToolsetKind, resumes: bool },
 }
 
 /// Serves a call.
-pub(crate) type Own = for<'a> fn(&'a McpShared, &'a mut Call) -> BoxFuture<'a, Result<CallAnswer, Refusal>>;
+pub(crate) type ToolCallback =
+    for<'a> fn(&'a McpShared, &'a mut Call) -> BoxFuture<'a, Result<CallAnswer, Refusal>>;
 
 /// A call, as a tool sees it.
 #[derive(Debug)]
@@ -211,7 +212,7 @@ impl OfferedTool {
         tools
     }
 
-    fn own(definition: ToolDefinition, own: Own) -> Self {
+    fn own(definition: ToolDefinition, own: ToolCallback) -> Self {
         Self {
             listed: listed(definition),
             work: Work::Own(own),

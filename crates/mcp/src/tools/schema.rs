@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize, Serialize, JsonSchema)]
-    struct Both {
+    struct CountSchema {
         /// Number of items.
         #[serde(default)]
         count: Option<u64>,
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn what_may_be_null_is_plain_where_it_is_read_and_an_alternative_where_it_is_written() {
         let count = json!({"description": "Number of items.", "type": "integer", "minimum": 0});
-        assert_eq!(read::<Both>()["properties"]["count"], count);
-        let written = written::<Both>();
+        assert_eq!(read::<CountSchema>()["properties"]["count"], count);
+        let written = written::<CountSchema>();
         let count = &written["properties"]["count"];
         assert_eq!(count["description"], "Number of items.");
         assert_eq!(count["anyOf"][0]["type"], "integer");

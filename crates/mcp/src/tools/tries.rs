@@ -35,7 +35,7 @@ struct Try {
 /// Decision about a try.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Decide {
+struct DecisionArguments {
     /// The session's handle.
     session_id: String,
     /// `keep` makes its variables and files those of the session; `discard` brings back the state before it.
@@ -85,7 +85,7 @@ pub(super) fn decide_definition() -> ToolDefinition {
         "Keep or discard a try",
         "Decides about the code that `try_python` ran last in a session: `keep` makes its variables and files those of the session, \
          `discard` brings back all variables and files as they were before it, and ends what it started.",
-        schema::read::<Decide>(),
+        schema::read::<DecisionArguments>(),
         ToolEffect::Settles,
     )
     .returns(schema::written::<DecidedTry>())
@@ -122,7 +122,7 @@ pub(super) async fn run(server: &McpShared, call: &mut Call) -> Result<CallAnswe
 }
 
 pub(super) async fn decide(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Decide { session_id, decision } = call.read()?;
+    let DecisionArguments { session_id, decision } = call.read()?;
     let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     let decided = used.session.decide_try(decision == Decision::Keep).await?;

@@ -25,7 +25,7 @@ struct Session {
 /// Variable to show.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct VariableArguments {
     /// The session's handle.
     session_id: String,
     /// The variable's name.
@@ -48,7 +48,7 @@ struct Wanted {
 /// Whose origin.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Traced {
+struct OriginArguments {
     /// The session's handle.
     session_id: String,
     /// The variable's name.
@@ -81,7 +81,7 @@ pub(super) fn show_definition() -> ToolDefinition {
         "Show a variable",
         "Shows a variable of a session as its cell would display it, any page of a table or a text, and where the variable comes \
          from, if a cell with a `producer` made it.",
-        schema::read::<Wanted>(),
+        schema::read::<VariableArguments>(),
         ToolEffect::Reads,
     )
     .returns(schema::written::<ShownVariable>())
@@ -93,7 +93,7 @@ pub(super) fn origin_definition() -> ToolDefinition {
         "Tell where a variable comes from",
         "Tells which producer made a variable of a session and in which cell, and from which datasets and answers of connectors it \
          is made. Only variables that a cell with a `producer` made have an origin.",
-        schema::read::<Traced>(),
+        schema::read::<OriginArguments>(),
         ToolEffect::Reads,
     )
     .returns(schema::written::<VariableOrigin>())
@@ -118,7 +118,7 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
 }
 
 pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Wanted {
+    let VariableArguments {
         session_id,
         name,
         rows,
@@ -142,7 +142,7 @@ pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnsw
 }
 
 pub(super) async fn origin(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Traced { session_id, name } = call.read()?;
+    let OriginArguments { session_id, name } = call.read()?;
     let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     let read = async {

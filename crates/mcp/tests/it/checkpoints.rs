@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Client, Connected, answer, block_on, connect, done, newest, refused, server, session, text,
+    Client, McpConnection, answer, block_on, connect, done, newest, refused, server, session, text,
 };
 
-async fn client() -> Connected {
+async fn client() -> McpConnection {
     let server = server(|options| options.lacks = &[]).await;
     connect(&server, Client::default(), newest()).await
 }
 
-async fn run(client: &Connected, session: &str, code: &str) -> Value {
+async fn run(client: &McpConnection, session: &str, code: &str) -> Value {
     done(client, "run_python", json!({"session_id": session, "code": code})).await
 }
 
-async fn shown(client: &Connected, session: &str, code: &str) -> Value {
+async fn shown(client: &McpConnection, session: &str, code: &str) -> Value {
     run(client, session, code).await["outputs"][0]["value"].clone()
 }
 

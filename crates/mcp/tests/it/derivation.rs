@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Connected, answer, block_on, done, read, text, with_all};
+use crate::support::{McpConnection, answer, block_on, done, read, text, with_all};
 
 #[test]
 fn code_derives_from_a_recorded_result_under_a_contract() {
@@ -72,7 +72,7 @@ fn a_call_without_a_contract_is_rejected_before_it_runs() {
 }
 
 /// Uses up all attempts of a session, and one more; gives what the last call said.
-async fn use_up(client: &Connected, session: &str) -> String {
+async fn use_up(client: &McpConnection, session: &str) -> String {
     let mut told = String::new();
     for _ in 0..7 {
         let result = answer(

@@ -5,7 +5,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Client, Connected, all, answer, block_on, connect, done, newest, refused, server, text,
+    Client, McpConnection, all, answer, block_on, connect, done, newest, refused, server, text,
 };
 
 /// Makes the values, and says what has to become of each; every value belongs to its seed.
@@ -19,7 +19,7 @@ const PORTABLE: &str = "def portable(value):\n    \
         return str(value) if large else value\n";
 
 /// A client whose answers hold whatever was computed, and a session with a recorded result.
-async fn start() -> (Connected, String) {
+async fn start() -> (McpConnection, String) {
     let server = server(|options| {
         all(options);
         options.max_tokens = 4_000_000;
@@ -31,7 +31,7 @@ async fn start() -> (Connected, String) {
     (client, session)
 }
 
-async fn derive(client: &Connected, session: &str, code: &str, artifacts: &[&str]) -> Value {
+async fn derive(client: &McpConnection, session: &str, code: &str, artifacts: &[&str]) -> Value {
     let contract =
         json!({"operation": "o", "reason": "r", "inputAliases": ["seed_1"], "expectedArtifacts": artifacts});
     let arguments = json!({"session_id": session, "code": code, "postProcessingContract": contract});
@@ -43,7 +43,7 @@ async fn derive(client: &Connected, session: &str, code: &str, artifacts: &[&str
 }
 
 /// Sends data back as another tool's result.
-async fn echo(client: &Connected, session: &str, tool: &str, data: Value) {
+async fn echo(client: &McpConnection, session: &str, tool: &str, data: Value) {
     let arguments = json!({"session_id": session, "tool": tool, "result": data});
     done(client, "record_result", arguments).await;
 }

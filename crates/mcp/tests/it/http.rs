@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Client, Connected, block_on, done, newest, refused, revisions, run, server, until};
+use crate::support::{Client, McpConnection, block_on, done, newest, refused, revisions, run, server, until};
 
 /// Whoever calls is whom a header names, as a gateway's authentication would say.
 fn owner(parts: &Parts) -> Option<Owner> {
@@ -33,7 +33,7 @@ async fn serve(server: &Server) -> u16 {
     port
 }
 
-async fn client(port: u16, key: &str, mode: rmcp::ClientLifecycleMode) -> Connected {
+async fn client(port: u16, key: &str, mode: rmcp::ClientLifecycleMode) -> McpConnection {
     // Built with the rest of the workspace, the client brings no cryptography of its own; an error means that there is some already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = StreamableHttpClientTransportConfig::with_uri(format!("http://127.0.0.1:{port}/mcp"))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellblock_interpreter::hosting::uploads::UploadAllowance;
-use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
+use cellblock_interpreter::hosting::{Admission, Meter, MeterDenial, Owner, Permit};
 use serde_json::json;
 
 use crate::support::{Client, all, block_on, connect, done, newest, refused, run, server, session};
@@ -17,19 +17,19 @@ struct Places {
     asked: AtomicUsize,
 }
 
-struct Taken(Arc<AtomicUsize>);
+struct PermitCount(Arc<AtomicUsize>);
 
-impl Drop for Taken {
+impl Drop for PermitCount {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn take(free: &Arc<AtomicUsize>, what: &str) -> Result<Permit, Denied> {
+fn take(free: &Arc<AtomicUsize>, what: &str) -> Result<Permit, MeterDenial> {
     let taken = free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
     match taken {
-        Ok(_) => Ok(Permit::new(Taken(Arc::clone(free)))),
-        Err(_) => Err(Denied(format!("no {what} is free; try again in 9 s"))),
+        Ok(_) => Ok(Permit::new(PermitCount(Arc::clone(free)))),
+        Err(_) => Err(MeterDenial(format!("no {what} is free; try again in 9 s"))),
     }
 }
 
@@ -46,7 +46,7 @@ impl Meter for Places {
     fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>> {
         Box::pin(async move {
             if bytes > 3 {
-                return Err(Denied(format!("{bytes} bytes are more than 3")));
+                return Err(MeterDenial(format!("{bytes} bytes are more than 3")));
             }
             Ok(Box::new(()) as _)
         })

@@ -7,10 +7,10 @@ use rmcp::model::{GetPromptRequestParams, GetPromptResponse};
 use serde_json::json;
 
 use crate::support::{
-    Client, Connected, all, block_on, connect, done, engine_that_starts, newest, server, with_all,
+    Client, McpConnection, all, block_on, connect, done, engine_that_starts, newest, server, with_all,
 };
 
-async fn prompt(client: &Connected, name: &str, session: Option<&str>) -> String {
+async fn prompt(client: &McpConnection, name: &str, session: Option<&str>) -> String {
     let mut request = GetPromptRequestParams::new(name);
     if let Some(session) = session {
         request = request.with_arguments(json!({"session_id": session}).as_object().unwrap().clone());

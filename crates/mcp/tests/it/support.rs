@@ -32,7 +32,7 @@ static INTERPRETER: OnceCell<Interpreter> = OnceCell::const_new();
 /// Longer than anything takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_mins(2);
 
-pub(crate) type Connected = RunningService<RoleClient, Client>;
+pub(crate) type McpConnection = RunningService<RoleClient, Client>;
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async { tokio::time::timeout(2 * LONG, future).await.unwrap() })
@@ -123,7 +123,7 @@ pub(crate) fn newest() -> ClientLifecycleMode {
 }
 
 /// A client of a server in this process.
-pub(crate) async fn connect(server: &Server, client: Client, mode: ClientLifecycleMode) -> Connected {
+pub(crate) async fn connect(server: &Server, client: Client, mode: ClientLifecycleMode) -> McpConnection {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let server = server.clone();
     tokio::spawn(async move {
@@ -134,12 +134,12 @@ pub(crate) async fn connect(server: &Server, client: Client, mode: ClientLifecyc
 }
 
 /// An ordinary client of an ordinary server.
-pub(crate) async fn ordinary() -> Connected {
+pub(crate) async fn ordinary() -> McpConnection {
     connect(&server(|_| {}).await, Client::default(), newest()).await
 }
 
 /// One of a server with every tool.
-pub(crate) async fn with_all() -> Connected {
+pub(crate) async fn with_all() -> McpConnection {
     connect(&server(all).await, Client::default(), newest()).await
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn call(tool: &'static str, arguments: Value) -> CallToolRequestParam
     CallToolRequestParams::new(tool).with_arguments(arguments)
 }
 
-pub(crate) async fn answer(client: &Connected, tool: &'static str, arguments: Value) -> CallToolResult {
+pub(crate) async fn answer(client: &McpConnection, tool: &'static str, arguments: Value) -> CallToolResult {
     match client.call_tool_once(call(tool, arguments)).await.unwrap() {
         CallToolResponse::Complete(result) => result,
         other => panic!("not an answer: {other:?}"),
@@ -158,14 +158,14 @@ pub(crate) async fn answer(client: &Connected, tool: &'static str, arguments: Va
 }
 
 /// The structured content of a call that must succeed.
-pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Value) -> Value {
+pub(crate) async fn done(client: &McpConnection, tool: &'static str, arguments: Value) -> Value {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(false), "{result:#?}");
     result.structured_content.unwrap()
 }
 
 /// Returns the text that a model reads for a call that must fail.
-pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
+pub(crate) async fn refused(client: &McpConnection, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");
     let said = text(&result);
@@ -186,17 +186,17 @@ pub(crate) fn text(result: &CallToolResult) -> String {
 }
 
 /// Runs code in a session, or in a new one; gives the structured content.
-pub(crate) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
+pub(crate) async fn run(client: &McpConnection, session: Option<&str>, code: &str) -> Value {
     done(client, "run_python", json!({"code": code, "session_id": session})).await
 }
 
-pub(crate) async fn session(client: &Connected) -> String {
+pub(crate) async fn session(client: &McpConnection) -> String {
     let made = done(client, "create_session", json!({})).await;
     made["session_id"].as_str().unwrap().to_owned()
 }
 
 /// A resource's bytes as text, and its media type.
-pub(crate) async fn read(client: &Connected, uri: &str) -> (String, String) {
+pub(crate) async fn read(client: &McpConnection, uri: &str) -> (String, String) {
     let read = client
         .read_resource(ReadResourceRequestParams::new(uri))
         .await

@@ -6,13 +6,13 @@ use rmcp::ClientLifecycleMode;
 use rmcp::model::{CallToolResponse, CancelTaskParams, GetTaskParams, TaskPayload};
 use serde_json::json;
 
-use crate::support::{Client, Connected, block_on, call, connect, newest, run, server, session, until};
+use crate::support::{Client, McpConnection, block_on, call, connect, newest, run, server, session, until};
 
-async fn declared(after: Duration) -> Connected {
+async fn declared(after: Duration) -> McpConnection {
     declared_at(after, newest()).await
 }
 
-async fn declared_at(after: Duration, revision: ClientLifecycleMode) -> Connected {
+async fn declared_at(after: Duration, revision: ClientLifecycleMode) -> McpConnection {
     let server = server(|options| options.task_after = after).await;
     let client = Client {
         tasks: true,

@@ -3,7 +3,7 @@
 
 use cellblock_protocol::{Blob, Decoder, Frame, FrameLimits, FromGuest, ToGuest, encode};
 
-use super::super::mux::{Receiving, Sending};
+use super::super::mux::{StreamReceiver, StreamSender};
 use cellblock_sandbox::{Error, Result};
 
 use cellblock_sandbox::guest::{GuestRequests, MAX_REPLACE, Relay};
@@ -17,7 +17,7 @@ const LIMITS: FrameLimits = FrameLimits {
 };
 
 /// Relays until one side has ended, or the client sends an invalid request.
-pub(super) async fn pass(relay: Relay, sending: Sending, mut receiving: Receiving) -> Result<()> {
+pub(super) async fn pass(relay: Relay, sending: StreamSender, mut receiving: StreamReceiver) -> Result<()> {
     let requests = relay.requests();
     let mut answers = relay.answers;
     let up = async {
@@ -63,7 +63,7 @@ async fn ask(requests: &GuestRequests, mut frame: Frame<ToGuest, Vec<u8>>) -> Re
     }
 }
 
-async fn answer(frame: Frame<FromGuest>, sending: &Sending) -> Result<()> {
+async fn answer(frame: Frame<FromGuest>, sending: &StreamSender) -> Result<()> {
     let mut blobs: Vec<&[u8]> = Vec::new();
     for blob in &frame.blobs {
         match blob {

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, mpsc};
 use super::link::unread;
 use super::mux::{Mux, MuxTransport, Pulse};
 use super::refusal::RemoteRefusal;
-use super::wire::{Ask, GENERATION, Hello, ToClient, ToServer};
+use super::wire::{GENERATION, Hello, RemoteRequest, ToClient, ToServer};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::{Error, Result};
 
@@ -68,7 +68,7 @@ pub trait Host: Send + Sync + 'static {
 }
 
 /// Pending orders for the kernel of each stream, by the stream's number.
-type Signalled = Arc<Mutex<HashMap<u32, Arc<Orders>>>>;
+type StreamOrders = Arc<Mutex<HashMap<u32, Arc<Orders>>>>;
 
 /// A sandbox whose client has suspended it, for the next connection. Dropping it destroys the sandbox.
 pub struct SuspendedRoom(Room);
@@ -116,7 +116,7 @@ async fn serve_room<T, E>(
     transport: T,
     host: &Arc<dyn Host>,
     pulse: Pulse,
-    room: impl FnOnce(Arc<Mux>, Signalled) -> Room,
+    room: impl FnOnce(Arc<Mux>, StreamOrders) -> Room,
 ) -> Result<Option<SuspendedRoom>>
 where
     T: MuxTransport<E>,
@@ -132,7 +132,7 @@ where
     };
     mux.tell(&ToClient::Hello(hello)).await?;
     let (asks, mut queue) = mpsc::channel(ASKS);
-    let signalled = Signalled::default();
+    let signalled = StreamOrders::default();
     let killed = Arc::new(Notify::new());
     let mut room = room(Arc::clone(&mux), Arc::clone(&signalled));
     let heard = hear(controls, asks, &signalled, &killed);
@@ -178,8 +178,8 @@ where
 /// Sorts the client's messages until there are no more.
 async fn hear(
     mut controls: mpsc::Receiver<Bytes>,
-    asks: mpsc::Sender<(u64, Ask)>,
-    signalled: &Signalled,
+    asks: mpsc::Sender<(u64, RemoteRequest)>,
+    signalled: &StreamOrders,
     killed: &Notify,
 ) -> Result<()> {
     let orders = |kernel: u32| {

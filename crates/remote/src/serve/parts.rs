@@ -23,7 +23,7 @@ pub(super) struct Parts {
 }
 
 /// Content at the start of a frame.
-enum Begun {
+enum FrameStart {
     /// A part of a header.
     Partly,
     Frame {
@@ -44,9 +44,9 @@ impl Parts {
         let mut begins_end = false;
         if !self.broken && self.rest == 0 {
             match self.begun() {
-                Begun::Partly => return None,
-                Begun::Frame { bytes, ends } => (self.rest, begins_end) = (bytes, ends),
-                Begun::NoFrame => self.broken = true,
+                FrameStart::Partly => return None,
+                FrameStart::Frame { bytes, ends } => (self.rest, begins_end) = (bytes, ends),
+                FrameStart::NoFrame => self.broken = true,
             }
         }
         let mut length = self.held.len().min(most);
@@ -65,23 +65,23 @@ impl Parts {
         self.held.split().freeze()
     }
 
-    fn begun(&self) -> Begun {
+    fn begun(&self) -> FrameStart {
         let Some(prefix) = self.held.first_chunk::<{ Prefix::LEN }>() else {
-            return Begun::Partly;
+            return FrameStart::Partly;
         };
         let Ok(prefix) = Prefix::parse(*prefix, &FrameLimits::default()) else {
-            return Begun::NoFrame;
+            return FrameStart::NoFrame;
         };
         let end = Prefix::LEN + prefix.header_bytes();
         let Some(header) = self.held.get(Prefix::LEN..end) else {
-            return Begun::Partly;
+            return FrameStart::Partly;
         };
         match prefix.header::<FromKernel>(header) {
-            Ok(header) => Begun::Frame {
+            Ok(header) => FrameStart::Frame {
                 bytes: end as u64 + prefix.blob_bytes(),
                 ends: matches!(header.message, FromKernel::Done { .. }),
             },
-            Err(_) => Begun::NoFrame,
+            Err(_) => FrameStart::NoFrame,
         }
     }
 }

@@ -12,13 +12,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::super::interrupts::Interrupts;
-use super::super::mux::{Receiving, Sending};
+use super::super::mux::{StreamReceiver, StreamSender};
 use super::super::record::{LARGEST, Record};
 use super::parts::Parts;
 use cellblock_sandbox::Result;
-use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
+use cellblock_sandbox::backend::{Kernel, LAST_WORDS, ProcessEnd, read_in_order, read_now};
 use cellblock_sandbox::channel::FrameReader;
-use cellblock_sandbox::incoming::{Incoming, Outgoing};
+use cellblock_sandbox::incoming::{SocketReader, SocketWriter};
 
 /// Number of bytes that are read from a pipe at once.
 const READ: usize = 32 * 1024;
@@ -62,7 +62,12 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn start(kernel: Kernel, sending: Sending, receiving: Receiving, orders: Arc<Orders>) -> Self {
+    pub(super) fn start(
+        kernel: Kernel,
+        sending: StreamSender,
+        receiving: StreamReceiver,
+        orders: Arc<Orders>,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(carry(kernel, sending, receiving, orders, stopped));
         Self {
@@ -88,8 +93,8 @@ impl Drop for Pump {
 
 async fn carry(
     mut kernel: Kernel,
-    sending: Sending,
-    mut receiving: Receiving,
+    sending: StreamSender,
+    mut receiving: StreamReceiver,
     orders: Arc<Orders>,
     stopped: oneshot::Receiver<()>,
 ) -> Kernel {
@@ -138,7 +143,7 @@ async fn carry(
 }
 
 /// Transports the client's messages to the kernel.
-async fn take_in(writer: &mut Outgoing, receiving: &mut Receiving) {
+async fn take_in(writer: &mut SocketWriter, receiving: &mut StreamReceiver) {
     while let Some(bytes) = receiving.next().await {
         // A kernel that has ended reads nothing; the client learns of its end.
         let _ = writer.write_all(&bytes).await;
@@ -148,10 +153,10 @@ async fn take_in(writer: &mut Outgoing, receiving: &mut Receiving) {
 
 /// Transports the kernel's messages and output until it has ended or the client is gone.
 async fn give_out(
-    frames: &mut FrameReader<Incoming, FromKernel>,
+    frames: &mut FrameReader<SocketReader, FromKernel>,
     pipes: [&pipe::Receiver; 2],
-    end: &mut watch::Receiver<Option<Ending>>,
-    sending: &Sending,
+    end: &mut watch::Receiver<Option<ProcessEnd>>,
+    sending: &StreamSender,
 ) -> Result<()> {
     let mut speech = Speech {
         pipes,
@@ -185,7 +190,7 @@ async fn give_out(
         speaks = speech.say(said).await?;
     }
     speech.written().await?;
-    let ending = end.borrow().unwrap_or(Ending::Unknown);
+    let ending = end.borrow().unwrap_or(ProcessEnd::Unknown);
     sending.send(&Record::Ended(ending).encode()).await
 }
 
@@ -196,7 +201,7 @@ struct Speech<'a> {
     open: [bool; 2],
     buffer: Vec<u8>,
     parts: Parts,
-    sending: &'a Sending,
+    sending: &'a StreamSender,
 }
 
 impl Speech<'_> {
@@ -243,7 +248,7 @@ impl Speech<'_> {
         &mut self,
         ready: std::io::Result<()>,
         which: usize,
-        frames: &FrameReader<Incoming, FromKernel>,
+        frames: &FrameReader<SocketReader, FromKernel>,
     ) -> Result<()> {
         match ready.and_then(|()| read_in_order(self.pipes[which], frames, &mut self.buffer)) {
             Ok(Some(length @ 1..)) => self.sending.send(&record(which, &self.buffer[..length])).await?,

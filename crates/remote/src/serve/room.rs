@@ -9,23 +9,23 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::super::mux::{Mux, Receiving};
+use super::super::mux::{Mux, StreamReceiver};
 use super::super::refusal::RemoteRefusal;
-use super::super::wire::{Answer, Ask, GUEST};
+use super::super::wire::{Answer, GUEST, RemoteRequest};
 use super::pump::{Orders, Pump};
-use super::{Host, Signalled, guest};
+use super::{Host, StreamOrders, guest};
 use cellblock_protocol::ToKernel;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::error::{Blame, Retry};
 
-type Served = Result<Answer, RemoteRefusal>;
+type RequestAnswer = Result<Answer, RemoteRefusal>;
 
 pub(super) struct Room {
     mux: Arc<Mux>,
     host: Arc<dyn Host>,
-    signalled: Signalled,
+    signalled: StreamOrders,
     sandbox: Option<Box<dyn Sandbox>>,
     /// A kernel that came with the sandbox and was not requested yet.
     ready: Option<Kernel>,
@@ -42,13 +42,13 @@ pub(super) struct Room {
 
 /// A file that the client uploads.
 struct Upload {
-    stream: Receiving,
+    stream: StreamReceiver,
     bytes: u64,
     file: NamedTempFile,
 }
 
 impl Room {
-    pub(super) fn new(mux: Arc<Mux>, host: Arc<dyn Host>, signalled: Signalled, is_machine: bool) -> Self {
+    pub(super) fn new(mux: Arc<Mux>, host: Arc<dyn Host>, signalled: StreamOrders, is_machine: bool) -> Self {
         let limits = host.most().clone();
         Self {
             mux,
@@ -67,7 +67,7 @@ impl Room {
     }
 
     /// Continues over another connection.
-    pub(super) fn continued(mut self, mux: Arc<Mux>, host: Arc<dyn Host>, signalled: Signalled) -> Self {
+    pub(super) fn continued(mut self, mux: Arc<Mux>, host: Arc<dyn Host>, signalled: StreamOrders) -> Self {
         (self.mux, self.host, self.signalled) = (mux, host, signalled);
         self
     }
@@ -84,14 +84,14 @@ impl Room {
     }
 
     /// Executes a request. A kill reaches the sandbox immediately.
-    pub(super) async fn serve(&mut self, ask: Ask, killed: &Notify) -> Served {
+    pub(super) async fn serve(&mut self, ask: RemoteRequest, killed: &Notify) -> RequestAnswer {
         match ask {
-            Ask::Create { limits } => self.create(limits).await,
-            Ask::Destroy {} => {
+            RemoteRequest::Create { limits } => self.create(limits).await,
+            RemoteRequest::Destroy {} => {
                 self.close().await;
                 Ok(Answer::Done {})
             }
-            Ask::StartKernel { stream } => {
+            RemoteRequest::StartKernel { stream } => {
                 let ready = self.ready.take().filter(|kernel| kernel.end.borrow().is_none());
                 self.pump = None;
                 let kernel = match (ready, self.sandbox()?) {
@@ -100,7 +100,7 @@ impl Room {
                 };
                 Ok(self.carry(kernel, stream))
             }
-            Ask::Rescue { stream, pid } => {
+            RemoteRequest::Rescue { stream, pid } => {
                 let ended = match self.pump.take() {
                     Some(pump) => pump.stop().await,
                     None => None,
@@ -110,30 +110,30 @@ impl Room {
                 let kernel = unless_killed(sandbox, sandbox.rescue(ended, pid, &[]), killed).await?;
                 Ok(self.carry(kernel, stream))
             }
-            Ask::Suspend {} => self.suspend().await,
-            Ask::Resume {} => self.resume().await,
-            Ask::Upload { stream, bytes } => self.expect(stream, bytes),
-            Ask::Mount { name } => self.mount(&name).await,
-            Ask::Install { layer } => self.install(&layer).await,
-            Ask::Usage {} => {
+            RemoteRequest::Suspend {} => self.suspend().await,
+            RemoteRequest::Resume {} => self.resume().await,
+            RemoteRequest::Upload { stream, bytes } => self.expect(stream, bytes),
+            RemoteRequest::Mount { name } => self.mount(&name).await,
+            RemoteRequest::Install { layer } => self.install(&layer).await,
+            RemoteRequest::Usage {} => {
                 // Callers that need to know that an interrupt has been sent use this request.
                 self.interrupted().await;
                 let sandbox = self.sandbox()?;
                 let usage = unless_killed(sandbox, sandbox.usage(), killed).await?;
                 Ok(Answer::Usage { usage })
             }
-            Ask::Warm {} => Ok(Answer::Warm {
+            RemoteRequest::Warm {} => Ok(Answer::Warm {
                 failed_modules: self.host.warmed().await?,
             }),
-            Ask::Describe {} => {
+            RemoteRequest::Describe {} => {
                 let manifest = serde_json::to_value(self.host.manifest())
                     .map_err(|error| internal(format!("write the manifest: {error}")))?;
                 Ok(Answer::Image { manifest })
             }
-            Ask::Audit {} => Ok(Answer::Audit {
+            RemoteRequest::Audit {} => Ok(Answer::Audit {
                 report: self.host.audit().await?,
             }),
-            Ask::Layer { requirements } => Ok(Answer::Layer {
+            RemoteRequest::Layer { requirements } => Ok(Answer::Layer {
                 id: self.host.layer(&requirements).await?,
             }),
         }
@@ -156,7 +156,7 @@ impl Room {
             .ok_or_else(|| RemoteRefusal::request("there is no sandbox"))
     }
 
-    async fn create(&mut self, limits: Limits) -> Served {
+    async fn create(&mut self, limits: Limits) -> RequestAnswer {
         if self.sandbox.is_some() {
             return Err(RemoteRefusal::request("a connection can have only one sandbox"));
         }
@@ -178,7 +178,7 @@ impl Room {
         Ok(Answer::Sandbox { id })
     }
 
-    async fn suspend(&mut self) -> Served {
+    async fn suspend(&mut self) -> RequestAnswer {
         if !self.is_machine {
             return Err(RemoteRefusal::request("this server cannot suspend a sandbox"));
         }
@@ -196,7 +196,7 @@ impl Room {
         Ok(Answer::Done {})
     }
 
-    async fn resume(&mut self) -> Served {
+    async fn resume(&mut self) -> RequestAnswer {
         if !std::mem::take(&mut self.suspended) {
             return Err(RemoteRefusal::request("no sandbox was suspended"));
         }
@@ -219,7 +219,7 @@ impl Room {
         Answer::Kernel { pid }
     }
 
-    fn expect(&mut self, stream: u32, bytes: u64) -> Served {
+    fn expect(&mut self, stream: u32, bytes: u64) -> RequestAnswer {
         self.sandbox()?;
         let folder = self
             .host
@@ -256,16 +256,16 @@ impl Room {
         };
         let written = upload.receive().await;
         written.map_err(|error| match error {
-            Received::Length { actual } => RemoteRefusal::request(format!(
+            ReceiveError::Length { actual } => RemoteRefusal::request(format!(
                 "a file of {} bytes was announced, but {actual} bytes arrived",
                 upload.bytes
             )),
-            Received::Io(error) => internal(format!("keep a dataset: {error}")),
+            ReceiveError::Io(error) => internal(format!("keep a dataset: {error}")),
         })?;
         Ok(upload)
     }
 
-    async fn install(&mut self, layer: &str) -> Served {
+    async fn install(&mut self, layer: &str) -> RequestAnswer {
         let layers = self.host.layers();
         let layers = layers.ok_or_else(|| RemoteRefusal::request("this server installs layers itself"))?;
         if !cellblock_image::layer::is_layer(layer) {
@@ -279,7 +279,7 @@ impl Room {
         Ok(Answer::Done {})
     }
 
-    async fn mount(&mut self, name: &str) -> Served {
+    async fn mount(&mut self, name: &str) -> RequestAnswer {
         let upload = self.uploaded().await?;
         let sandbox = self.sandbox()?;
         let (file, path) = (upload.file.as_file(), upload.file.path());
@@ -333,12 +333,12 @@ async fn relay(sandbox: &dyn Sandbox, mux: &Arc<Mux>) -> Result<JoinHandle<()>, 
     }))
 }
 
-enum Received {
+enum ReceiveError {
     Length { actual: u64 },
     Io(std::io::Error),
 }
 
-impl From<std::io::Error> for Received {
+impl From<std::io::Error> for ReceiveError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }
@@ -346,7 +346,7 @@ impl From<std::io::Error> for Received {
 
 impl Upload {
     /// Writes the received bytes to the file.
-    async fn receive(&mut self) -> Result<(), Received> {
+    async fn receive(&mut self) -> Result<(), ReceiveError> {
         let mut file = tokio::fs::File::from_std(self.file.as_file().try_clone()?);
         let mut actual = 0;
         while actual < self.bytes {
@@ -364,7 +364,7 @@ impl Upload {
         if actual == self.bytes {
             Ok(())
         } else {
-            Err(Received::Length { actual })
+            Err(ReceiveError::Length { actual })
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellblock_protocol::{FromKernel, KernelOutcome, OutputLimits, Rescue, ToKernel};
 use cellblock_remote::{RemoteBackend, http_status};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Backend, Ending, Kernel, read_now};
+use cellblock_sandbox::backend::{Backend, Kernel, ProcessEnd, read_now};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::error::{Blame, Retry};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
@@ -25,10 +25,10 @@ fn a_kernel_runs_cells_and_reports_its_exit() {
         assert_eq!(execute(&mut lease.kernel, "x = 6").await.1, []);
         assert_eq!(execute(&mut lease.kernel, "x * 7").await, shows(42));
         let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(7)").await;
-        assert_eq!(end, End::Lost(Ending::Exited(7)));
+        assert_eq!(end, End::Lost(ProcessEnd::Exited(7)));
         let mut next = lease.sandbox.start_kernel().await.unwrap();
         let (end, _) = execute(&mut next, "import os\nos.kill(os.getpid(), 11)").await;
-        assert_eq!(end, End::Lost(Ending::Signaled(11)));
+        assert_eq!(end, End::Lost(ProcessEnd::Signaled(11)));
         lease.sandbox.destroy().await.unwrap();
         assert!(pair.site.lent.lock().is_empty());
     });
@@ -45,7 +45,7 @@ fn interrupt_and_kill_reach_a_kernel() {
         let (end, _) = finish(&mut lease.kernel).await;
         assert_eq!(end, End::Done(KernelOutcome::Interrupted));
         lease.kernel.kill();
-        assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Signaled(9));
     });
 }
 
@@ -102,7 +102,7 @@ fn memory_is_counted_at_the_server() {
             "{used:?}"
         );
         let (end, _) = execute(&mut lease.kernel, "block = b'x' * (1 << 30)").await;
-        assert_eq!(end, End::Lost(Ending::Signaled(9)));
+        assert_eq!(end, End::Lost(ProcessEnd::Signaled(9)));
         assert_eq!(lease.sandbox.usage().await.unwrap().memory_kills, 1);
     });
 }
@@ -113,7 +113,7 @@ fn killing_a_sandbox_kills_its_kernel() {
         let pair = backend().await;
         let lease = lease(&pair).await;
         lease.sandbox.kill();
-        assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Signaled(9));
         assert!(lease.sandbox.guest().disks().await.is_err());
         assert!(lease.sandbox.start_kernel().await.is_err());
         lease.sandbox.destroy().await.unwrap();
@@ -160,7 +160,7 @@ fn a_standby_takes_over_and_unread_output_is_dropped() {
         )
         .await;
         let pid = standby(&mut lease.kernel).await;
-        assert_eq!(ended(&lease.kernel).await, Ending::Exited(3));
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Exited(3));
         let mut kernel = lease.sandbox.rescue(lease.kernel, pid, &[]).await.unwrap();
         assert_eq!(kernel.pid, pid);
         let mut buffer = [0; 100];
@@ -302,7 +302,7 @@ fn thirty_rounds_leave_no_sandbox_and_no_connection() {
                 }
                 2 => {
                     let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(1)").await;
-                    assert_eq!(end, End::Lost(Ending::Exited(1)));
+                    assert_eq!(end, End::Lost(ProcessEnd::Exited(1)));
                     lease.sandbox.destroy().await.unwrap();
                 }
                 3 => drop(lease),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::error::{Blame, Effect, Retry};
 use cellblock_sandbox::pool::{Pool, PoolConfig};
 
@@ -20,7 +20,7 @@ fn a_lost_connection_ends_the_kernel_and_the_sandbox() {
         start(&mut lease.kernel, "print('on', flush=True)\nwhile True: pass").await;
         assert_eq!(reads(&lease.kernel, |all| all.len() >= 3).await, b"on\n");
         pair.server.cut();
-        assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Unknown);
         assert!(lease.kernel.frames.next().await.unwrap().is_none());
         let error = lease.sandbox.usage().await.unwrap_err();
         assert!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::error::{Blame, Effect};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_testkit::{Messages, WebSockets};
@@ -187,7 +187,7 @@ fn waiting_for_a_silent_server_is_limited() {
 }
 
 /// Returns the end of a kernel whose server sends these messages on its stream.
-async fn kernel_of(truth: &Truth, answers: Answers) -> (Ending, cellblock_sandbox::Error) {
+async fn kernel_of(truth: &Truth, answers: Answers) -> (ProcessEnd, cellblock_sandbox::Error) {
     let server = lying(truth.clone(), answers).await;
     let backend = start(&server).await.unwrap();
     let sandbox = backend.create(&Limits::default()).await.unwrap();
@@ -195,7 +195,7 @@ async fn kernel_of(truth: &Truth, answers: Answers) -> (Ending, cellblock_sandbo
     // The connection may end before the kernel is known to have started.
     let ending = match sandbox.start_kernel().await {
         Ok(kernel) => ended(&kernel).await,
-        Err(_) => Ending::Unknown,
+        Err(_) => ProcessEnd::Unknown,
     };
     let error = tokio::time::timeout(Duration::from_secs(20), sandbox.usage());
     (ending, error.await.unwrap().unwrap_err())
@@ -242,7 +242,7 @@ fn invalid_records_of_a_kernel_end_the_connection() {
         ];
         for (answers, reason) in cases {
             let (ending, error) = kernel_of(&truth, answers).await;
-            assert_eq!(ending, Ending::Unknown);
+            assert_eq!(ending, ProcessEnd::Unknown);
             assert!(error.to_string().contains(reason), "{error}");
             assert_eq!(error.effect(), Effect::Destroys);
         }

@@ -14,7 +14,7 @@ pub struct Lease {
 
 /// A sandbox that has no processes: its state is in files that nobody but this program's user can read, and that only this value
 /// names. Dropping it removes them.
-pub trait Dormant: Send + Sync + std::fmt::Debug {
+pub trait DormantSandbox: Send + Sync + std::fmt::Debug {
     /// Returns the size of the files in bytes.
     fn bytes(&self) -> u64;
 
@@ -26,14 +26,14 @@ pub trait Dormant: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub enum Suspension {
     /// It is.
-    Dormant(Box<dyn Dormant>),
+    Dormant(Box<dyn DormantSandbox>),
     /// It goes on, for this reason.
     Refused(Box<Lease>, Error),
 }
 
 /// A sandbox that was branched.
 #[derive(Debug)]
-pub struct Branched {
+pub struct SandboxBranches {
     /// The sandbox itself, which goes on.
     pub own: Lease,
     /// Sandboxes that begin with its state, or why there are none.

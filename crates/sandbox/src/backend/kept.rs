@@ -8,10 +8,10 @@ use cellblock_protocol::text::acts;
 use cellblock_protocol::{FrameLimits, FromKernel, ToKernel, encode};
 use tokio::net::UnixStream;
 
-use super::{Hold, Kernel};
+use super::{Kernel, KernelHold};
 use crate::channel::{FrameReader, write_frame};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
-use crate::incoming::{Incoming, Outgoing, split};
+use crate::incoming::{SocketReader, SocketWriter, split};
 
 /// Maximum time for a kernel to copy itself.
 const KEEP_LIMIT: Duration = Duration::from_secs(30);
@@ -34,8 +34,8 @@ pub struct KeptKernel {
     pub(super) socket: u32,
     /// Objects that cannot be moved to another sandbox.
     pub bound: Option<String>,
-    frames: FrameReader<Incoming, FromKernel>,
-    writer: Outgoing,
+    frames: FrameReader<SocketReader, FromKernel>,
+    writer: SocketWriter,
 }
 
 impl KeptKernel {
@@ -114,7 +114,7 @@ impl Kernel {
     /// Orders a copy that was [moved](super::Sandbox::move_kernel) into this kernel to go on, and waits until it does. With `reseed`
     /// it seeds its random generators anew.
     pub async fn arrive(&mut self, reseed: bool) -> Result<()> {
-        let Hold::Here { spare, .. } = &mut self.hold else {
+        let KernelHold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a copy that another machine has"));
         };
         let pair = || -> Result<(UnixStream, OwnedFd)> {
@@ -154,7 +154,7 @@ impl Kernel {
         cell: u64,
         mut standby: impl FnMut(u64, Option<u32>, Option<String>) + Send,
     ) -> Result<Result<KeptKernel, String>> {
-        let Hold::Here { .. } = &self.hold else {
+        let KernelHold::Here { .. } = &self.hold else {
             return Err(Error::request("keep a copy of a kernel that another machine has"));
         };
         let (ours, theirs) = fds::stream_pair().map_err(|error| SandboxErrorKind::Launcher {

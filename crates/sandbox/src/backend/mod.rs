@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use cellblock_jail::cgroup::Usage;
-pub use cellblock_jail::process::Ending;
+pub use cellblock_jail::process::ProcessEnd;
 use cellblock_jail::protection::Report;
 use cellblock_protocol::{FrameLimits, FromKernel, GENERATION, ToKernel, encode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,7 +22,7 @@ use crate::alarm::Alarm;
 use crate::channel::FrameReader;
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::guest::Guest;
-use crate::incoming::{Incoming, Outgoing, split};
+use crate::incoming::{SocketReader, SocketWriter, split};
 use crate::limits::Limits;
 
 mod dormant;
@@ -34,7 +34,7 @@ mod order;
 pub mod process;
 
 pub use cellblock_guest::launcher::control::OBSTACLE;
-pub use dormant::{Branched, Dormant, Lease, Suspension};
+pub use dormant::{DormantSandbox, Lease, SandboxBranches, Suspension};
 pub use kept::KeptKernel;
 pub use kind::{BackendChoice, BackendKind};
 pub use kubernetes::{KubernetesOptions, Serves};
@@ -116,7 +116,11 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
 
     /// Makes sandboxes that begin with the state of this one and its idle kernel: all, or none. The same conditions hold. Nothing that
     /// makes random numbers is seeded anew in them.
-    fn branch(self: Box<Self>, _kernel: Kernel, _count: usize) -> BoxFuture<'static, Result<Branched>> {
+    fn branch(
+        self: Box<Self>,
+        _kernel: Kernel,
+        _count: usize,
+    ) -> BoxFuture<'static, Result<SandboxBranches>> {
         Box::pin(async { Err(Error::request("branch a sandbox of this backend")) })
     }
 
@@ -150,26 +154,26 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub struct Kernel {
     /// Frames from the kernel.
-    pub frames: FrameReader<Incoming, FromKernel>,
+    pub frames: FrameReader<SocketReader, FromKernel>,
     /// Frames to the kernel; see [`write_frame`](crate::channel::write_frame).
-    pub writer: Outgoing,
+    pub writer: SocketWriter,
     /// Pipe with everything that the kernel's process tree wrote to descriptor 1.
     pub stdout: pipe::Receiver,
     /// Pipe with everything that the kernel's process tree wrote to descriptor 2.
     pub stderr: pipe::Receiver,
     /// Becomes `Some` when the kernel's process has ended.
-    pub end: watch::Receiver<Option<Ending>>,
+    pub end: watch::Receiver<Option<ProcessEnd>>,
     /// Process id in the sandbox, which the kernel sent before any user code ran.
     pub pid: u32,
     /// Handle for signals.
-    pub hold: Hold,
+    pub hold: KernelHold,
     /// Timer for the deadlines of its cells.
     pub alarm: Alarm,
 }
 
 /// The way to reach a kernel other than its channel.
 #[derive(Debug)]
-pub enum Hold {
+pub enum KernelHold {
     /// The kernel is a process of this machine.
     Here {
         /// Signals the kernel without naming a pid; inside a wall, the socket that replaces it.
@@ -228,8 +232,8 @@ impl Kernel {
         channel: UnixStream,
         stdout: pipe::Receiver,
         stderr: pipe::Receiver,
-        end: watch::Receiver<Option<Ending>>,
-        hold: Hold,
+        end: watch::Receiver<Option<ProcessEnd>>,
+        hold: KernelHold,
     ) -> Result<Self> {
         let (read, writer) = split(channel).during("watch a channel")?;
         Ok(Self {
@@ -250,11 +254,11 @@ impl Kernel {
         channel: UnixStream,
         stdout: pipe::Receiver,
         stderr: pipe::Receiver,
-        end: watch::Receiver<Option<Ending>>,
+        end: watch::Receiver<Option<ProcessEnd>>,
         pid: u32,
         signal: Arc<dyn Signal>,
     ) -> Result<Self> {
-        let kernel = Self::new(channel, stdout, stderr, end, Hold::Elsewhere(signal))?;
+        let kernel = Self::new(channel, stdout, stderr, end, KernelHold::Elsewhere(signal))?;
         Ok(Self { pid, ..kernel })
     }
 
@@ -263,7 +267,7 @@ impl Kernel {
     pub(crate) async fn take_over(&mut self, ours: UnixStream, theirs: OwnedFd) -> Result<u32> {
         let order = encode(&ToKernel::TakeOver { reseed: None }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        let Hold::Here { spare, .. } = &mut self.hold else {
+        let KernelHold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a standby that another machine has"));
         };
         cellblock_jail::fds::hand_over(&*spare, &order, &[theirs.as_fd()]).map_err(|error| {
@@ -286,7 +290,7 @@ impl Kernel {
         channel: (UnixStream, OwnedFd),
         next_spare: (UnixStream, OwnedFd),
     ) -> Result<u32> {
-        let Hold::Here { spare, .. } = &mut self.hold else {
+        let KernelHold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a copy that another machine has"));
         };
         let (channel, theirs) = channel;
@@ -302,9 +306,9 @@ impl Kernel {
     }
 
     /// Sets the process of the kernel.
-    pub(crate) fn adopt(&mut self, end: watch::Receiver<Option<Ending>>, process: OwnedFd) {
+    pub(crate) fn adopt(&mut self, end: watch::Receiver<Option<ProcessEnd>>, process: OwnedFd) {
         self.end = end;
-        if let Hold::Here { pidfd, .. } = &mut self.hold {
+        if let KernelHold::Here { pidfd, .. } = &mut self.hold {
             *pidfd = Some(process);
         }
     }
@@ -375,8 +379,8 @@ impl Kernel {
     /// on.
     pub async fn may_overtake(&self) -> bool {
         match &self.hold {
-            Hold::Here { .. } => false,
-            Hold::Elsewhere(signals) => {
+            KernelHold::Here { .. } => false,
+            KernelHold::Elsewhere(signals) => {
                 signals.settled().await;
                 true
             }
@@ -389,7 +393,7 @@ impl Kernel {
     }
 }
 
-impl Hold {
+impl KernelHold {
     /// Sends SIGINT to the kernel's main process.
     pub fn interrupt(&self) {
         match self {

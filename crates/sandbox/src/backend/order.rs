@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::unix::pipe;
 
 use crate::channel::FrameReader;
-use crate::incoming::Incoming;
+use crate::incoming::SocketReader;
 
 /// Reads from a kernel's pipe unless a frame comes first (`None`); 0 bytes when the pipe has no
 /// writer left.
@@ -18,7 +18,7 @@ use crate::incoming::Incoming;
 /// read: data that arrives in between may belong after the next frame.
 pub fn read_in_order(
     pipe: &pipe::Receiver,
-    frames: &FrameReader<Incoming, FromKernel>,
+    frames: &FrameReader<SocketReader, FromKernel>,
     buffer: &mut [u8],
 ) -> io::Result<Option<usize>> {
     // Tokio must learn that the pipe is empty; otherwise it keeps reporting the pipe as readable.

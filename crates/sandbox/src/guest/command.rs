@@ -9,7 +9,7 @@ use std::time::Duration;
 use cellblock_protocol::{Blob, Frame, FromGuest, Stream, TerminalSize, ToGuest};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{ANSWER_LIMIT, Answer, Ask, Guest, answered_within, send, unexpected};
+use super::{ANSWER_LIMIT, Answer, Guest, GuestRequest, answered_within, send, unexpected};
 use crate::error::{Error, Result, SandboxErrorKind};
 
 /// Maximum number of unread parts of a command's output; beyond it the command waits.
@@ -90,7 +90,7 @@ pub enum CommandEvent {
 /// sandbox has ended.
 #[derive(Clone, Debug)]
 pub struct GuestLink {
-    asks: mpsc::WeakSender<Ask>,
+    asks: mpsc::WeakSender<GuestRequest>,
     last: Arc<AtomicU64>,
 }
 
@@ -119,7 +119,11 @@ impl Guest {
     }
 }
 
-async fn run(asks: &mpsc::Sender<Ask>, last: &AtomicU64, command: SandboxCommand) -> Result<RunningCommand> {
+async fn run(
+    asks: &mpsc::Sender<GuestRequest>,
+    last: &AtomicU64,
+    command: SandboxCommand,
+) -> Result<RunningCommand> {
     let (sender, events) = mpsc::channel(PARTS);
     let message = ToGuest::Exec {
         exec: 0,
@@ -253,7 +257,7 @@ impl GuestLink {
         self.tell(ToGuest::Forget { exec: command }).await
     }
 
-    fn asks(&self) -> Result<mpsc::Sender<Ask>> {
+    fn asks(&self) -> Result<mpsc::Sender<GuestRequest>> {
         self.asks.upgrade().ok_or_else(|| Error::gone("guest"))
     }
 

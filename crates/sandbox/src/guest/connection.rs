@@ -29,11 +29,11 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
 
 /// A connection with a program of the sandbox. Dropping it ends the connection.
 #[derive(Debug)]
-pub struct SandboxConnection(Ended);
+pub struct SandboxConnection(EndGuard);
 
 /// A port of the sandbox on which the host listens. Dropping it closes the port.
 #[derive(Debug)]
-pub struct SandboxListener(Ended);
+pub struct SandboxListener(EndGuard);
 
 /// A connection as a stream of bytes. What was written before it is dropped is still delivered.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct SandboxStream {
 
 /// Something with a number that the guest ends when it is dropped.
 #[derive(Debug)]
-struct Ended {
+struct EndGuard {
     link: GuestLink,
     number: u64,
 }
@@ -85,9 +85,9 @@ impl GuestLink {
         action: &'static str,
         object: &str,
         limit: Duration,
-    ) -> Result<Ended> {
+    ) -> Result<EndGuard> {
         let (_, number) = self.ask_numbered(message, None, action, object, limit).await?;
-        Ok(Ended {
+        Ok(EndGuard {
             link: self.clone(),
             number,
         })
@@ -97,7 +97,7 @@ impl GuestLink {
 impl SandboxListener {
     /// Waits for a program to connect. If this future is dropped, the next connection is lost.
     pub async fn accept(&self) -> Result<SandboxConnection> {
-        let Ended { link, number } = &self.0;
+        let EndGuard { link, number } = &self.0;
         let message = ToGuest::Accept {
             request: 0,
             listener: *number,
@@ -144,7 +144,7 @@ impl SandboxConnection {
         action: &'static str,
         limit: Duration,
     ) -> Result<(FromGuest, Option<Blob>)> {
-        let Ended { link, number } = &self.0;
+        let EndGuard { link, number } = &self.0;
         let object = format!("connection {number}");
         let (mut frame, _) = link.ask_numbered(message, blob, action, &object, limit).await?;
         Ok((frame.message, frame.blobs.pop()))
@@ -217,7 +217,7 @@ impl SandboxConnection {
     }
 }
 
-impl Drop for Ended {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let (link, connection) = (self.link.clone(), self.number);
         // Without a runtime, the sandbox is gone as well.

@@ -2,7 +2,7 @@
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::error::{Blame, Effect};
 use cellblock_sandbox::jail::protection::Protection;
 use cellblock_sandbox::pool::create;
@@ -20,10 +20,10 @@ fn a_kernel_runs_cells_and_reports_its_exit() {
         assert_eq!(execute(&mut lease.kernel, "x = 6").await.1, []);
         assert_eq!(execute(&mut lease.kernel, "x * 7").await, shows(42));
         let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(7)").await;
-        assert_eq!(end, End::Lost(Ending::Exited(7)));
+        assert_eq!(end, End::Lost(ProcessEnd::Exited(7)));
         let mut next = lease.sandbox.start_kernel().await.unwrap();
         let (end, _) = execute(&mut next, "import os\nos.kill(os.getpid(), 11)").await;
-        assert_eq!(end, End::Lost(Ending::Signaled(11)));
+        assert_eq!(end, End::Lost(ProcessEnd::Signaled(11)));
         lease.sandbox.destroy().await.unwrap();
     });
 }
@@ -39,7 +39,7 @@ fn interrupt_and_kill_reach_a_kernel_from_outside() {
         let (end, _) = crate::support::finish(&mut lease.kernel).await;
         assert_eq!(end, End::Done(cellblock_protocol::KernelOutcome::Interrupted));
         lease.kernel.kill();
-        assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Signaled(9));
     });
 }
 
@@ -65,7 +65,7 @@ fn use_of_memory_and_processes_is_counted() {
         // The guest, the kernel, and its child.
         assert_eq!(used.processes, 3, "{used:?}");
         let (end, _) = execute(&mut lease.kernel, "block = b'x' * (1 << 30)").await;
-        assert_eq!(end, End::Lost(Ending::Signaled(9)));
+        assert_eq!(end, End::Lost(ProcessEnd::Signaled(9)));
         let used = lease.sandbox.usage().await.unwrap();
         assert_eq!(used.memory_kills, 1, "{used:?}");
     });
@@ -77,7 +77,7 @@ fn killing_a_room_kills_its_kernel_and_rejects_further_work() {
         let backend = backend().await;
         let lease = create(&backend, &Limits::default()).await.unwrap();
         lease.sandbox.kill();
-        assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Signaled(9));
         let error = lease.sandbox.guest().disks().await.unwrap_err();
         assert_eq!(error.to_string(), "the guest is gone");
         assert_eq!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::error::{Blame, Effect, Retry};
 use cellblock_sandbox::pool::{Pool, PoolConfig, create};
 
@@ -45,7 +45,7 @@ fn kernels_outlive_their_template_and_the_pool_uses_the_next_one() {
         }
         assert_eq!(execute(&mut lease.kernel, "x").await, shows(42));
         let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(7)").await;
-        assert_eq!(end, crate::support::End::Lost(Ending::Exited(7)));
+        assert_eq!(end, crate::support::End::Lost(ProcessEnd::Exited(7)));
     });
 }
 
@@ -57,7 +57,7 @@ fn a_dead_launcher_is_replaced_for_the_next_sandbox() {
         let lease = create(&backend, &Limits::default()).await.unwrap();
         let below = descendants(launcher);
         kill(launcher);
-        assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Unknown);
         let error = lease.sandbox.usage().await.unwrap_err();
         assert_eq!(error.to_string(), GONE);
         assert_eq!(
@@ -94,7 +94,7 @@ fn a_dead_keep_ends_its_launcher() {
             .unwrap();
         assert_eq!(keep.name, "cellblock-keep");
         kill(keep.pid);
-        assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
+        assert_eq!(ended(&lease.kernel).await, ProcessEnd::Unknown);
         assert_eq!(lease.sandbox.usage().await.unwrap_err().to_string(), GONE);
         let mut next = create(&backend, &Limits::default()).await.unwrap();
         assert_eq!(execute(&mut next.kernel, "6 * 7").await, shows(42));

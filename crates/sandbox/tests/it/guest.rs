@@ -108,9 +108,9 @@ fn a_file_is_written_read_replaced_and_removed() {
 #[test]
 fn a_file_whose_source_fails_in_the_middle_is_not_left_half_written() {
     /// Gives a long first part, then an error.
-    struct Failing(u64);
+    struct FailingReader(u64);
 
-    impl Read for Failing {
+    impl Read for FailingReader {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             if self.0 == 0 {
                 return Err(std::io::Error::other("the disk is gone"));
@@ -125,7 +125,7 @@ fn a_file_whose_source_fails_in_the_middle_is_not_left_half_written() {
     with_room(async |room| {
         let guest = room.guest();
         let error = guest
-            .write("/workspace/half", 0o644, Failing(6 * MIB))
+            .write("/workspace/half", 0o644, FailingReader(6 * MIB))
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), "read an input");
@@ -222,7 +222,7 @@ fn links_are_not_followed_and_directories_are_not_files() {
 fn a_listing_names_files_changed_since_a_stamp() {
     with_room(async |room| {
         let guest = room.guest();
-        let names = |listing: &cellblock_sandbox::guest::Listing| {
+        let names = |listing: &cellblock_sandbox::guest::DirectoryListing| {
             let mut names: Vec<_> = listing
                 .files
                 .iter()
@@ -415,7 +415,7 @@ fn kill_all_ends_the_kernel_and_every_command_and_keeps_files() {
             }
         );
         let ending = crate::support::ended(&kernel).await;
-        assert_eq!(ending, cellblock_sandbox::backend::Ending::Signaled(9));
+        assert_eq!(ending, cellblock_sandbox::backend::ProcessEnd::Signaled(9));
         assert_eq!(read(guest, "/workspace/a").await, b"kept");
         let mut next = room.start_kernel().await.unwrap();
         assert_eq!(execute(&mut next, "6 * 7").await, shows(42));

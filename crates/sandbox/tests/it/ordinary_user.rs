@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::jail::protection::Protection;
 use cellblock_sandbox::limits::NetworkPolicy;
 use cellblock_sandbox::pool::create;
@@ -166,7 +166,7 @@ async fn works(python: PathBuf, interpreter: &str) {
                  int(vl_convert.vegalite_to_png(spec).startswith(b'\\x89PNG'))";
     assert_eq!(execute(&mut one.kernel, chart).await, shows(1));
     let (end, _) = execute(&mut one.kernel, "os = __import__('os')\nos._exit(7)").await;
-    assert_eq!(end, End::Lost(Ending::Exited(7)));
+    assert_eq!(end, End::Lost(ProcessEnd::Exited(7)));
     let mut next = one.sandbox.start_kernel().await.unwrap();
     assert_eq!(
         execute(&mut next, "len(open('/workspace/a').read())").await,
@@ -180,7 +180,7 @@ async fn works(python: PathBuf, interpreter: &str) {
     assert!(
         matches!(
             end,
-            End::Done(cellblock_protocol::KernelOutcome::Raised) | End::Lost(Ending::Signaled(9))
+            End::Done(cellblock_protocol::KernelOutcome::Raised) | End::Lost(ProcessEnd::Signaled(9))
         ),
         "{end:?}"
     );

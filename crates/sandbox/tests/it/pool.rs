@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::error::Shortage;
 use cellblock_sandbox::limits::NetworkPolicy;
 use cellblock_sandbox::pool::{Pool, PoolConfig, create};
@@ -129,7 +129,7 @@ fn an_ended_kernel_is_never_provided() {
         // has.
         let mut later = create(&backend, &Limits::default()).await.unwrap();
         let (end, _) = execute(&mut later.kernel, "import os\nos._exit(3)").await;
-        assert_eq!(end, End::Lost(Ending::Exited(3)));
+        assert_eq!(end, End::Lost(ProcessEnd::Exited(3)));
         let mut lease = pool.acquire(&Limits::default()).await.unwrap();
         assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
     });

@@ -8,7 +8,7 @@ use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_protocol::{CellMode, FromKernel, KernelOutcome, Output, Scalar, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
-use cellblock_sandbox::backend::{Backend, Ending, Kernel};
+use cellblock_sandbox::backend::{Backend, Kernel, ProcessEnd};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::jail::protection::Demands;
 pub(crate) use cellblock_testkit::wait::until;
@@ -68,7 +68,7 @@ pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
 #[derive(Debug, PartialEq)]
 pub(crate) enum End {
     Done(KernelOutcome),
-    Lost(Ending),
+    Lost(ProcessEnd),
 }
 
 /// Runs a cell to its end and returns the scalars that it showed.
@@ -111,7 +111,7 @@ pub(crate) async fn finish(kernel: &mut Kernel) -> (End, Vec<Scalar>) {
     (End::Lost(ended(kernel).await), shown)
 }
 
-pub(crate) async fn ended(kernel: &Kernel) -> Ending {
+pub(crate) async fn ended(kernel: &Kernel) -> ProcessEnd {
     let mut end = kernel.end.clone();
     let end = end.wait_for(Option::is_some);
     tokio::time::timeout(Duration::from_secs(10), end)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cellblock_protocol::{KernelOutcome, Scalar, Stream};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::error::Blame;
 use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
@@ -233,11 +233,11 @@ async fn endless_loops_end(backend: &ProcessBackend) {
     );
     assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
     lease.kernel.kill();
-    assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+    assert_eq!(ended(&lease.kernel).await, ProcessEnd::Signaled(9));
     let mut next = lease.sandbox.start_kernel().await.unwrap();
     assert_eq!(execute(&mut next, "len(open('kept').read())").await, shows(1));
     let (end, _) = execute(&mut next, "import os\nos._exit(7)").await;
-    assert_eq!(end, End::Lost(Ending::Exited(7)));
+    assert_eq!(end, End::Lost(ProcessEnd::Exited(7)));
     lease.sandbox.destroy().await.unwrap();
 }
 
@@ -406,7 +406,7 @@ async fn nothing_outlives(backend: &ProcessBackend) {
     execute(&mut killed.kernel, &leave).await;
     until("all have started", || with_argument(&mark) == 3).await;
     killed.sandbox.kill();
-    assert!(matches!(ended(&killed.kernel).await, Ending::Signaled(9)));
+    assert!(matches!(ended(&killed.kernel).await, ProcessEnd::Signaled(9)));
     until("gone", || with_argument(&mark) == 0).await;
     killed.sandbox.destroy().await.unwrap();
     // The keep, and a spare room's shepherd and guest.

@@ -164,13 +164,13 @@ impl Kubelet {
 
 static ADDRESSES: AtomicU16 = AtomicU16::new(0);
 
-type Running = HashMap<String, watch::Sender<bool>>;
+type RunningPods = HashMap<String, watch::Sender<bool>>;
 
 async fn run(
     client: &Client,
     namespace: &str,
     runner: &Arc<dyn PodRunner>,
-    running: &mut Running,
+    running: &mut RunningPods,
 ) -> kube::Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let existing = pods.list(&ListParams::default()).await?;

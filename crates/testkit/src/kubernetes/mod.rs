@@ -34,7 +34,7 @@ use tokio::sync::{oneshot, watch};
 use api::ApiServer;
 use fault::Faults;
 use kubelet::Kubelet;
-use objects::{Objects, Served};
+use objects::{ApiNamespace, Objects};
 use store::Store;
 
 use crate::wait::block_until;
@@ -301,7 +301,7 @@ async fn real(
     let address = listener::serve(proxy::router(anonymous, faults), serving).await;
     // The port is nobody else's while the proxy listens.
     let namespace = format!("{NAMESPACE}-{}-{}", std::process::id(), address.port());
-    let served = Served {
+    let served = ApiNamespace {
         runtime: Handle::current(),
         client: client.clone(),
         namespace: namespace.clone(),

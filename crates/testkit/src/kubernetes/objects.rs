@@ -21,17 +21,17 @@ pub(super) enum Objects {
     /// Of the fake API server.
     Stored(Arc<Store>),
     /// Of a real API server.
-    Served(Served),
+    Served(ApiNamespace),
 }
 
 /// A namespace of a real API server.
-pub(super) struct Served {
+pub(super) struct ApiNamespace {
     pub(super) runtime: Handle,
     pub(super) client: Client,
     pub(super) namespace: String,
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ApiNamespace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Served");
         shown.field("namespace", &self.namespace).finish_non_exhaustive()
@@ -74,7 +74,7 @@ impl Objects {
 }
 
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-impl Served {
+impl ApiNamespace {
     fn create(&self, plural: &str, mut object: Value) {
         let resource = Resource::of(plural).unwrap();
         object["apiVersion"] = json!(resource.api_version());

@@ -121,7 +121,7 @@ impl LeakOwner {
     }
 
     /// Waits until the count is within `most`; the kernel frees namespaces and cgroups in the background.
-    pub fn until(&mut self, most: &Count, patience: Duration) -> Result<(), Uncounted> {
+    pub fn until(&mut self, most: &Count, patience: Duration) -> Result<(), LeakReport> {
         let deadline = Instant::now() + patience;
         loop {
             let now = self.count();
@@ -139,7 +139,7 @@ impl LeakOwner {
                             .map(|(kind, count)| format!("{count} × {kind}")),
                     )
                     .collect();
-                return Err(Uncounted {
+                return Err(LeakReport {
                     most: Box::new(most.clone()),
                     now: Box::new(now),
                     left,
@@ -152,20 +152,20 @@ impl LeakOwner {
 
 /// A count that did not become what it was.
 #[derive(Debug, Clone)]
-pub struct Uncounted {
+pub struct LeakReport {
     most: Box<Count>,
     now: Box<Count>,
     left: Vec<String>,
 }
 
-impl fmt::Display for Uncounted {
+impl fmt::Display for LeakReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "at most {:?}\nfound   {:?}", self.most, self.now)?;
         self.left.iter().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }
 
-impl std::error::Error for Uncounted {}
+impl std::error::Error for LeakReport {}
 
 fn tree(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

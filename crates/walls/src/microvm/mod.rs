@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
 use crate::machines::{self, Wall};
-use crate::remembered::Remembered;
+use crate::remembered::AnswerCache;
 use firecracker::Firecracker;
 use qemu::Qemu;
 
@@ -70,31 +70,31 @@ pub struct MicrovmOptions {
 /// Starts the backend.
 pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
     let demands = config.demands.clone();
-    match Found::find(&config.options.microvm).await? {
-        Found::Qemu(qemu) => machines::start(qemu, config, demands).await,
-        Found::Firecracker(firecracker) => machines::start(firecracker, config, demands).await,
+    match MachineProgram::find(&config.options.microvm).await? {
+        MachineProgram::Qemu(qemu) => machines::start(qemu, config, demands).await,
+        MachineProgram::Firecracker(firecracker) => machines::start(firecracker, config, demands).await,
     }
 }
 
 /// Returns what would run here, or what is missing and how to get it.
 pub async fn probe(options: &MicrovmOptions) -> Result<String> {
-    Ok(match Found::find(options).await? {
-        Found::Qemu(qemu) => qemu.description(),
-        Found::Firecracker(firecracker) => firecracker.description(),
+    Ok(match MachineProgram::find(options).await? {
+        MachineProgram::Qemu(qemu) => qemu.description(),
+        MachineProgram::Firecracker(firecracker) => firecracker.description(),
     })
 }
 
 /// A program that was found and tried.
 #[derive(Clone, Debug)]
-enum Found {
+enum MachineProgram {
     Qemu(Qemu),
     Firecracker(Firecracker),
 }
 
 /// Remembered results for options: trying a program takes seconds.
-static KNOWN: Remembered<MicrovmOptions, Found> = Remembered::new();
+static KNOWN: AnswerCache<MicrovmOptions, MachineProgram> = AnswerCache::new();
 
-impl Found {
+impl MachineProgram {
     async fn find(options: &MicrovmOptions) -> Result<Self> {
         KNOWN.find(options, Self::look(options)).await
     }

@@ -4,7 +4,7 @@ use cellblock_testkit::require;
 use cellblock_walls::microvm;
 use serde_json::json;
 
-use crate::full_disk::Small;
+use crate::full_disk::SmallDisk;
 use crate::support::{Fake, block_on};
 
 /// Starts a backend that cannot be started, and returns the error.
@@ -80,7 +80,7 @@ fn a_disk_that_is_full_while_the_snapshot_is_written_is_an_error_that_says_so() 
         let folder = tempfile::tempdir().unwrap();
         let small = tempfile::tempdir().unwrap();
         let home = small.path().join("home");
-        let _mounted = Small::new(&home, 1 << 30);
+        let _mounted = SmallDisk::new(&home, 1 << 30);
         let fake = Fake::at(folder, home.clone(), json!({"memory_mib": 2048})).await;
         let error = failure(&fake).await;
         assert!(error.contains("No space left on device"), "{error}");

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// A file system of a few megabytes.
-pub(crate) struct Small<'a>(&'a Path);
+pub(crate) struct SmallDisk<'a>(&'a Path);
 
-impl<'a> Small<'a> {
+impl<'a> SmallDisk<'a> {
     pub(crate) fn new(path: &'a Path, bytes: u64) -> Self {
         fs::create_dir_all(path).unwrap();
         let mounted = Command::new("mount")
@@ -19,7 +19,7 @@ impl<'a> Small<'a> {
     }
 }
 
-impl Drop for Small<'_> {
+impl Drop for SmallDisk<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cellblock_protocol::Scalar;
-use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::backend::{Backend, ProcessEnd};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_testkit::require;
 
@@ -94,7 +94,7 @@ fn memory_beyond_the_limit_costs_the_kernel_but_not_the_machine() {
         let mut lease = lease().await;
         let code = "open('/workspace/kept', 'w').write('x')\nheld = []\nwhile True:\n    held.append(bytearray(64 << 20))";
         let (end, _) = execute(&mut lease.kernel, code).await;
-        assert_eq!(end, End::Lost(Ending::Signaled(9)));
+        assert_eq!(end, End::Lost(ProcessEnd::Signaled(9)));
         let usage = lease.sandbox.usage().await.unwrap();
         assert!(usage.memory_kills >= 1, "{usage:?}");
         let mut next = lease.sandbox.start_kernel().await.unwrap();

@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Dormant, Suspension};
+use cellblock_sandbox::backend::{DormantSandbox, Suspension};
 use cellblock_sandbox::pool::{Lease, create};
 use cellblock_testkit::require;
 use cellblock_testkit::wait::until;
 use tokio::sync::Mutex;
 
-use crate::full_disk::Small;
+use crate::full_disk::SmallDisk;
 use crate::support::{
     self, NAME, block_on, config, execute, home, image_in, lease, share_snapshot, shows, start_backend,
 };
@@ -32,7 +32,7 @@ fn directories(home: &Path, kind: char) -> Vec<PathBuf> {
         .collect()
 }
 
-async fn dormant(lease: Lease) -> Box<dyn Dormant> {
+async fn dormant(lease: Lease) -> Box<dyn DormantSandbox> {
     match lease.sandbox.suspend(lease.kernel).await.unwrap() {
         Suspension::Dormant(dormant) => dormant,
         Suspension::Refused(_, error) => panic!("{error}"),
@@ -134,7 +134,7 @@ fn a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on() {
         .await;
 
         let place = folder.path().join(NAME);
-        let disk = Small::new(&place, 300 << 20);
+        let disk = SmallDisk::new(&place, 300 << 20);
         let full = start_backend(config(image)).await.unwrap();
         let mut lease = create(&full, &Limits::default()).await.unwrap();
         execute(&mut lease.kernel, "import os\nmuch = os.urandom(200 << 20)").await;

@@ -10,7 +10,7 @@ use cellblock_testkit::{LeakOwner, require};
 use cellblock_walls::microvm;
 use serde_json::{Value, json};
 
-use crate::full_disk::Small;
+use crate::full_disk::SmallDisk;
 use crate::lean_image::with_preload;
 use crate::support::{block_on, image, with_qemu};
 
@@ -72,7 +72,7 @@ fn a_disk_that_is_full_while_the_snapshot_is_written_is_an_error_that_says_so() 
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
-        let _mounted = Small::new(&home, 1 << 30);
+        let _mounted = SmallDisk::new(&home, 1 << 30);
         let error = failure(folder.path(), &home, &json!({"full": true})).await;
         assert!(error.contains("MiB free: remove files there"), "{error}");
     });

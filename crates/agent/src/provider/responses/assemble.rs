@@ -17,7 +17,7 @@ const MAX_ARGUMENTS: usize = crate::arguments::MAX_BYTES;
 #[derive(Debug)]
 pub(super) struct Assembler {
     ids: Ids,
-    items: Vec<Seen>,
+    items: Vec<ItemState>,
     /// Ids of the calls, in order.
     calls: Vec<String>,
     usage: Option<TokenUsage>,
@@ -26,7 +26,7 @@ pub(super) struct Assembler {
 
 /// An item that has occurred in an event.
 #[derive(Debug)]
-struct Seen {
+struct ItemState {
     index: Option<u64>,
     id: Option<String>,
     kind: Kind,
@@ -242,7 +242,7 @@ impl Assembler {
                 "it has more than {MAX_ITEMS} items"
             )));
         }
-        self.items.push(Seen {
+        self.items.push(ItemState {
             index: event["output_index"].as_u64(),
             id: id(event).map(str::to_owned),
             kind,

@@ -1,13 +1,13 @@
 //! The scripted provider: answers as they were written, in order.
 
 use super::{events, request};
-use crate::provider::scripted::{Scripted, ScriptedAnswer};
+use crate::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use crate::provider::{Finish, ModelEvent, ProviderError};
 use crate::wire::TokenUsage;
 
 #[tokio::test]
 async fn each_request_takes_the_next_answer_and_is_kept() {
-    let provider = Scripted::new([
+    let provider = ScriptedProvider::new([
         ScriptedAnswer::new()
             .reasoning("hm")
             .call("c1", "code_interpreter", r#"{"code":"1"}"#),

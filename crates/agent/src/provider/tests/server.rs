@@ -12,13 +12,13 @@ use tokio::task::JoinHandle;
 #[derive(Debug)]
 pub(in crate::provider) struct Server {
     pub(in crate::provider) base: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
 /// Request that the server received.
 #[derive(Clone, Debug)]
-pub(in crate::provider) struct Asked {
+pub(in crate::provider) struct ReceivedRequest {
     pub(in crate::provider) head: String,
     pub(in crate::provider) body: Value,
 }
@@ -95,7 +95,7 @@ impl Server {
         Self { base, asked, task }
     }
 
-    pub(in crate::provider) fn asked(&self) -> Vec<Asked> {
+    pub(in crate::provider) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().clone()
     }
 }
@@ -106,7 +106,7 @@ impl Drop for Server {
     }
 }
 
-async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>) {
+async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<ReceivedRequest>>) {
     let mut read = Vec::new();
     let head = loop {
         connection.read_buf(&mut read).await.unwrap();
@@ -124,7 +124,7 @@ async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked
         connection.read_buf(&mut read).await.unwrap();
     }
     let body = serde_json::from_slice(&read).unwrap_or_default();
-    asked.lock().push(Asked { head, body });
+    asked.lock().push(ReceivedRequest { head, body });
     // A client may have heard enough and be gone.
     let _ = answer(&mut connection, reply).await;
     if reply.end == End::Silence {

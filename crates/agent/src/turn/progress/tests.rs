@@ -12,7 +12,7 @@ fn progress(chart_intent: ChartIntent) -> Progress {
 }
 
 fn succeeded(artifacts: &[(ArtifactKind, &str)]) -> DerivedFacts {
-    let emitted = |(kind, sha256): &(_, &str)| Emitted {
+    let emitted = |(kind, sha256): &(_, &str)| AnswerArtifact {
         kind: *kind,
         sha256: (*sha256).to_owned(),
     };
@@ -44,13 +44,13 @@ async fn fetched() -> (AliasStore, tempfile::TempDir) {
     (aliases, dir)
 }
 
-async fn conclude(progress: Progress, ending: Ending) -> TurnOutcome {
+async fn conclude(progress: Progress, ending: TurnEnd) -> TurnOutcome {
     let (aliases, _dir) = fetched().await;
     progress.conclude(ending, &aliases).unwrap()
 }
 
-fn answer() -> Ending {
-    Ending::Answer("it rose".to_owned())
+fn answer() -> TurnEnd {
+    TurnEnd::Answer("it rose".to_owned())
 }
 
 fn codes(outcome: &TurnOutcome) -> Vec<&str> {
@@ -115,7 +115,7 @@ async fn used_up_attempts_are_a_gap_and_an_earlier_mistake_still_explains_it() {
         }],
         ..DerivedFacts::default()
     });
-    let outcome = conclude(progress, Ending::Attempts).await;
+    let outcome = conclude(progress, TurnEnd::Attempts).await;
     assert_eq!(outcome.stop_reason, StopReason::AttemptsExhausted);
     assert_eq!(outcome.derivations, 2);
     assert_eq!(codes(&outcome), ["chart_missing", "attempts_exhausted"]);
@@ -170,7 +170,7 @@ async fn artifacts_of_a_call_that_failed_do_not_count() {
 
 #[tokio::test]
 async fn a_failed_model_leaves_the_available_data() {
-    let failing = || Ending::Model("the provider closed the connection".to_owned());
+    let failing = || TurnEnd::Model("the provider closed the connection".to_owned());
     let (aliases, _dir) = fetched().await;
     assert!(
         progress(ChartIntent::None)
@@ -202,7 +202,7 @@ async fn steps_that_are_used_up_are_a_gap() {
     let mut progress = progress(ChartIntent::None);
     (0..10).for_each(|_| progress.step());
     assert_eq!(progress.steps_left(), 0);
-    let outcome = conclude(progress, Ending::Steps).await;
+    let outcome = conclude(progress, TurnEnd::Steps).await;
     assert_eq!(outcome.steps_used, 10);
     assert_eq!(codes(&outcome), ["step_budget_exhausted"]);
 }

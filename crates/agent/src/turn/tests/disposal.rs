@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{code, request};
-use crate::provider::scripted::{Scripted, ScriptedAnswer};
+use crate::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use crate::provider::{ModelRequest, ModelStream, Provider, ProviderError};
-use crate::turn::{Place, Ran, Runner, ToolsetCall, Turn};
+use crate::turn::{CallResult, CallSandbox, Runner, ToolsetCall, Turn};
 use crate::wire::{Response, StreamEvent};
 
 /// Record of what became of a turn's sandbox.
@@ -39,66 +39,66 @@ impl Drop for Sandbox {
 struct Owner(Arc<Sandbox>);
 
 impl Runner for Owner {
-    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
-        let place: Arc<dyn Place> = Arc::new(Inside(Arc::clone(&self.0)));
+    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
+        let place: Arc<dyn CallSandbox> = Arc::new(SandboxHandle(Arc::clone(&self.0)));
         Box::pin(async { place })
     }
 }
 
-struct Inside(Arc<Sandbox>);
+struct SandboxHandle(Arc<Sandbox>);
 
 /// Code that runs.
-struct Running<'a>(&'a Ledger);
+struct CodeGuard<'a>(&'a Ledger);
 
-impl Drop for Running<'_> {
+impl Drop for CodeGuard<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Place for Inside {
+impl CallSandbox for SandboxHandle {
     fn container(&self) -> &'static str {
         "cntr_1"
     }
 
-    fn run(&self, code: ToolsetCall) -> BoxFuture<'_, Ran> {
+    fn run(&self, code: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             let ledger = &self.0.0;
             ledger.started.fetch_add(1, Ordering::SeqCst);
             ledger.running.fetch_add(1, Ordering::SeqCst);
-            let _running = Running(ledger);
+            let _running = CodeGuard(ledger);
             match code.code() {
                 "wait" => {
                     ledger.waits.notify_one();
                     std::future::pending().await
                 }
                 "panic" => panic!("a runner that is broken"),
-                _ => Ran::refused("no"),
+                _ => CallResult::refused("no"),
             }
         })
     }
 }
 
 /// Action of the model when it is called.
-enum Act {
+enum ModelAction {
     Answer(ScriptedAnswer),
     Panic,
     Wait,
 }
 
-struct Acts {
-    left: Mutex<VecDeque<Act>>,
+struct ActionProvider {
+    left: Mutex<VecDeque<ModelAction>>,
     ledger: Arc<Ledger>,
 }
 
-impl Provider for Acts {
+impl Provider for ActionProvider {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
             let act = self.left.lock().pop_front();
             match act {
-                Some(Act::Answer(answer)) => Scripted::new([answer]).stream(request).await,
-                Some(Act::Panic) => panic!("a provider that is broken"),
-                Some(Act::Wait) => {
+                Some(ModelAction::Answer(answer)) => ScriptedProvider::new([answer]).stream(request).await,
+                Some(ModelAction::Panic) => panic!("a provider that is broken"),
+                Some(ModelAction::Wait) => {
                     self.ledger.waits.notify_one();
                     std::future::pending().await
                 }
@@ -110,25 +110,25 @@ impl Provider for Acts {
     }
 }
 
-fn runs(text: &str) -> Act {
-    Act::Answer(ScriptedAnswer::new().call("c", "code_interpreter", &code(text)))
+fn runs(text: &str) -> ModelAction {
+    ModelAction::Answer(ScriptedAnswer::new().call("c", "code_interpreter", &code(text)))
 }
 
-fn answer() -> Act {
-    Act::Answer(ScriptedAnswer::new().text("Done."))
+fn answer() -> ModelAction {
+    ModelAction::Answer(ScriptedAnswer::new().text("Done."))
 }
 
 /// A turn of at most two steps, which runs in a task of its own.
-struct Started {
+struct TurnTask {
     ledger: Arc<Ledger>,
     ending: CancellationToken,
     events: mpsc::Receiver<StreamEvent>,
     turn: JoinHandle<Response>,
 }
 
-fn turn(acts: impl IntoIterator<Item = Act>) -> (Turn, Arc<Ledger>, CancellationToken) {
+fn turn(acts: impl IntoIterator<Item = ModelAction>) -> (Turn, Arc<Ledger>, CancellationToken) {
     let ledger = Arc::<Ledger>::default();
-    let provider = Acts {
+    let provider = ActionProvider {
         left: Mutex::new(acts.into_iter().collect()),
         ledger: Arc::clone(&ledger),
     };
@@ -140,12 +140,12 @@ fn turn(acts: impl IntoIterator<Item = Act>) -> (Turn, Arc<Ledger>, Cancellation
     (turn, ledger, ending)
 }
 
-fn start(acts: impl IntoIterator<Item = Act>) -> Started {
+fn start(acts: impl IntoIterator<Item = ModelAction>) -> TurnTask {
     let (turn, ledger, ending) = turn(acts);
     let (sender, events) = mpsc::channel(64);
     let request = request(&json!({}));
     let response = Response::new(&request, "resp_1".to_owned(), 1);
-    Started {
+    TurnTask {
         ledger,
         ending,
         events,
@@ -164,7 +164,7 @@ impl Ledger {
 
 #[tokio::test]
 async fn every_ordinary_end_disposes_of_the_sandbox_once() {
-    let ends: [(Vec<Act>, usize, &str); 4] = [
+    let ends: [(Vec<ModelAction>, usize, &str); 4] = [
         (vec![answer()], 0, "completed"),
         (vec![runs("x"), answer()], 1, "completed"),
         (vec![runs("x")], 1, "failed"),
@@ -180,7 +180,10 @@ async fn every_ordinary_end_disposes_of_the_sandbox_once() {
 
 #[tokio::test]
 async fn a_panic_of_the_model_or_of_the_code_s_runner_disposes_of_it() {
-    for (acts, started) in [([runs("x"), Act::Panic], 1), ([runs("panic"), answer()], 1)] {
+    for (acts, started) in [
+        ([runs("x"), ModelAction::Panic], 1),
+        ([runs("panic"), answer()], 1),
+    ] {
         let turn = start(acts);
         assert!(turn.turn.await.unwrap_err().is_panic());
         turn.ledger.is_closed(started);
@@ -189,7 +192,7 @@ async fn a_panic_of_the_model_or_of_the_code_s_runner_disposes_of_it() {
 
 #[tokio::test]
 async fn a_turn_that_is_canceled_disposes_of_it() {
-    for (acts, started) in [([runs("x"), Act::Wait], 1), ([runs("wait"), answer()], 1)] {
+    for (acts, started) in [([runs("x"), ModelAction::Wait], 1), ([runs("wait"), answer()], 1)] {
         let turn = start(acts);
         turn.ledger.waits.notified().await;
         turn.turn.abort();
@@ -201,7 +204,7 @@ async fn a_turn_that_is_canceled_disposes_of_it() {
 #[tokio::test]
 async fn a_client_that_is_gone_and_a_server_that_ends_dispose_of_it() {
     for gone in [true, false] {
-        let Started {
+        let TurnTask {
             ledger,
             ending,
             events,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Played, code, play};
+use super::{TurnRecord, code, play};
 use crate::provider::scripted::ScriptedAnswer;
 
 fn tools() -> Value {
@@ -14,7 +14,7 @@ fn tools() -> Value {
     ])
 }
 
-fn offered(played: &Played, step: usize) -> Vec<&str> {
+fn offered(played: &TurnRecord, step: usize) -> Vec<&str> {
     let tools = played.asked[step].tools.iter();
     tools.map(|tool| tool.name.as_str()).collect()
 }

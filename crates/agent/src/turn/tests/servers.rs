@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::{Echo, Echoes, Played, Stops, code, play_with, request};
-use crate::provider::scripted::{Scripted, ScriptedAnswer};
+use super::{Echo, Echoes, Stops, TurnRecord, code, play_with, request};
+use crate::provider::scripted::{ScriptedAnswer, ScriptedProvider};
 use crate::tools::{ConfiguredServer, Tools, sources};
 use crate::turn::{ChartIntent, Evidence, Plan, Research, Turn};
 use crate::wire::{Ids, Response};
@@ -109,7 +109,7 @@ fn research(change: &Value, servers: &[&Arc<Shelf>], chart_intent: ChartIntent, 
     }
 }
 
-async fn play(change: &Value, servers: &[&Arc<Shelf>], answers: Vec<ScriptedAnswer>) -> Played {
+async fn play(change: &Value, servers: &[&Arc<Shelf>], answers: Vec<ScriptedAnswer>) -> TurnRecord {
     let dir = tempfile::tempdir().unwrap();
     let research = research(change, servers, ChartIntent::None, dir.path());
     play_with(Echo::new(false), change, answers, Some(research)).await
@@ -123,7 +123,7 @@ fn calls(tools: &[(&str, &str)]) -> ScriptedAnswer {
 }
 
 /// Items of one type.
-fn items<'a>(played: &'a Played, kind: &str) -> Vec<&'a Value> {
+fn items<'a>(played: &'a TurnRecord, kind: &str) -> Vec<&'a Value> {
     let items = played.response["output"].as_array().unwrap().iter();
     items.filter(|item| item["type"] == kind).collect()
 }
@@ -499,7 +499,7 @@ async fn a_client_that_is_gone_stops_the_tool() {
     let change = json!({});
     let dir = tempfile::tempdir().unwrap();
     let research = research(&change, &[&shelf], ChartIntent::None, dir.path());
-    let provider = Arc::new(Scripted::new(vec![calls(&[("hang", "{}")])]));
+    let provider = Arc::new(ScriptedProvider::new(vec![calls(&[("hang", "{}")])]));
     let request = request(&change);
     let response = Response::new(&request, "resp_1".to_owned(), 1);
     let turn = Turn::new(provider, Arc::new(Echoes(Arc::new(Echo::new(false)))))

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 /// The place of a block: that of its item in the output, and that of its part in the item.
-pub(super) type Place = (usize, usize);
+pub(super) type BlockPosition = (usize, usize);
 
 /// Blocks that are not sent yet. The first is sent as it grows; others wait for its end.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Blocks {
 
 #[derive(Debug)]
 struct Block {
-    place: Place,
+    place: BlockPosition,
     /// The block at its start, until it is sent.
     start: Option<Value>,
     deltas: Vec<Value>,
@@ -26,7 +26,7 @@ struct Block {
 
 impl Blocks {
     /// Starts a block.
-    pub(super) fn start(&mut self, place: Place, block: Value) {
+    pub(super) fn start(&mut self, place: BlockPosition, block: Value) {
         self.waiting.push_back(Block {
             place,
             start: Some(block),
@@ -36,27 +36,27 @@ impl Blocks {
     }
 
     /// Adds a block that is whole.
-    pub(super) fn whole(&mut self, place: Place, block: Value) {
+    pub(super) fn whole(&mut self, place: BlockPosition, block: Value) {
         self.start(place, block);
         self.end(place);
     }
 
     /// Adds to a block, if it is there and has not ended.
-    pub(super) fn add(&mut self, place: Place, delta: Value) {
+    pub(super) fn add(&mut self, place: BlockPosition, delta: Value) {
         if let Some(block) = self.open(place) {
             block.deltas.push(delta);
         }
     }
 
     /// Ends a block.
-    pub(super) fn end(&mut self, place: Place) {
+    pub(super) fn end(&mut self, place: BlockPosition) {
         if let Some(block) = self.open(place) {
             block.ended = true;
         }
     }
 
     /// Whether a block is there that has not ended.
-    pub(super) fn is_open(&mut self, place: Place) -> bool {
+    pub(super) fn is_open(&mut self, place: BlockPosition) -> bool {
         self.open(place).is_some()
     }
 
@@ -89,7 +89,7 @@ impl Blocks {
         events
     }
 
-    fn open(&mut self, place: Place) -> Option<&mut Block> {
+    fn open(&mut self, place: BlockPosition) -> Option<&mut Block> {
         self.waiting
             .iter_mut()
             .find(|block| block.place == place && !block.ended)

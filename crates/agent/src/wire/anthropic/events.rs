@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, Place};
+use super::blocks::{BlockPosition, Blocks};
 use super::{BASH, CODE, EDITOR, failed, result, use_id};
 use crate::wire::content::Part;
 use crate::wire::error::{ApiError, ErrorKind};
@@ -177,7 +177,7 @@ impl MessageEvents {
         }
     }
 
-    fn begin_part(&mut self, place: Place, part: &Part) {
+    fn begin_part(&mut self, place: BlockPosition, part: &Part) {
         match part {
             Part::ReasoningText { .. } => self.think(place.0),
             _ => self
@@ -220,7 +220,7 @@ impl MessageEvents {
         }
     }
 
-    fn input(&mut self, place: Place, json: &str) {
+    fn input(&mut self, place: BlockPosition, json: &str) {
         if !json.is_empty() {
             let delta = json!({"type": "input_json_delta", "partial_json": json});
             self.blocks.add(place, delta);
@@ -228,7 +228,7 @@ impl MessageEvents {
     }
 
     /// Adds code, as the inside of a JSON string.
-    fn code(&mut self, place: Place, delta: &str) {
+    fn code(&mut self, place: BlockPosition, delta: &str) {
         let quoted = Value::from(delta).to_string();
         self.input(place, &quoted[1..quoted.len() - 1]);
     }

@@ -1,6 +1,6 @@
 //! Lists and calls of servers' tools in a draft.
 
-use super::{Draft, Told};
+use super::{Draft, ReportStage};
 use crate::wire::call_report::CallReport;
 use crate::wire::event::EventKind;
 use crate::wire::item::{Item, ItemStatus, ListedTool, McpCall, McpError, McpListTools};
@@ -68,7 +68,7 @@ impl Draft {
 
     /// Adds to its arguments.
     pub fn mcp_arguments(&mut self, slot: &McpSlot, delta: impl Into<String>) {
-        if self.told[slot.0] != Told::Open {
+        if self.told[slot.0] != ReportStage::Open {
             return;
         }
         let delta = delta.into();
@@ -85,7 +85,7 @@ impl Draft {
 
     /// Marks its arguments as complete, when its server starts to work on it. Happens once.
     pub fn call_mcp(&mut self, slot: &McpSlot) {
-        if self.told[slot.0] == Told::Open {
+        if self.told[slot.0] == ReportStage::Open {
             self.end_mcp_arguments(slot.0);
             self.response.output[slot.0].set_status(ItemStatus::Calling);
         }
@@ -120,7 +120,7 @@ impl Draft {
         };
         let arguments = call.arguments.clone();
         let (item_id, output_index) = self.at(index);
-        self.told[index] = Told::Code;
+        self.told[index] = ReportStage::Code;
         self.tell(EventKind::McpArgumentsDone {
             item_id,
             output_index,
@@ -130,7 +130,7 @@ impl Draft {
 
     /// Sends the end of a list or a call; `status` is its final status.
     pub(super) fn close_mcp(&mut self, index: usize, status: ItemStatus) {
-        let open = self.told[index] == Told::Open;
+        let open = self.told[index] == ReportStage::Open;
         let (item_id, output_index) = self.at(index);
         let kind = match &mut self.response.output[index] {
             Item::McpListTools(list) => {

@@ -22,20 +22,20 @@ use crate::wire::item::{
     CodeInterpreterCall, FunctionCall, InterpreterOutput, Item, ItemStatus, Message, Reasoning, Role,
 };
 use crate::wire::report::TurnReport;
-use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, TokenUsage};
+use crate::wire::response::{Failure, IncompleteReason, Response, ResponseStatus, TokenUsage};
 
 /// A response under construction.
 #[derive(Debug)]
 pub struct Draft {
     response: Response,
     /// Progress of each item's events.
-    told: Vec<Told>,
+    told: Vec<ReportStage>,
     events: Vec<StreamEvent>,
     next: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum ReportStage {
     /// The item can be added to.
     Open,
     /// The code, or the arguments of the call, are complete.
@@ -286,7 +286,7 @@ impl Draft {
     /// Adds to a call's code. After [`interpret`](Self::interpret) the code is final, and nothing
     /// happens.
     pub fn code(&mut self, slot: &InterpreterSlot, delta: impl Into<String>) {
-        if self.told[slot.0] != Told::Open {
+        if self.told[slot.0] != ReportStage::Open {
             return;
         }
         let delta = delta.into();
@@ -303,7 +303,7 @@ impl Draft {
 
     /// Marks the code as complete, when it starts to run. Happens once.
     pub fn interpret(&mut self, slot: &InterpreterSlot) {
-        if self.told[slot.0] != Told::Open {
+        if self.told[slot.0] != ReportStage::Open {
             return;
         }
         self.end_code(slot.0);
@@ -364,7 +364,7 @@ impl Draft {
     /// Completes the response. It is incomplete if an item was left open. `now` is in seconds since
     /// 1970.
     pub fn complete(self, usage: TokenUsage, now: u64) -> (Response, Vec<StreamEvent>) {
-        if self.told.iter().any(|told| *told != Told::Done) {
+        if self.told.iter().any(|told| *told != ReportStage::Done) {
             return self.incomplete("unfinished_item", usage);
         }
         self.end(ResponseStatus::Completed, Some(usage), |response| {
@@ -376,7 +376,7 @@ impl Draft {
     pub fn incomplete(self, reason: &str, usage: TokenUsage) -> (Response, Vec<StreamEvent>) {
         let reason = reason.to_owned();
         self.end(ResponseStatus::Incomplete, Some(usage), |response| {
-            response.incomplete_details = Some(Incomplete { reason });
+            response.incomplete_details = Some(IncompleteReason { reason });
         })
     }
 

@@ -1,6 +1,6 @@
 //! Changes of a draft's items, and the events that report them.
 
-use super::{Draft, Told};
+use super::{Draft, ReportStage};
 use crate::wire::content::Part;
 use crate::wire::event::{EventKind, StreamEvent};
 use crate::wire::item::{Item, ItemStatus};
@@ -22,7 +22,7 @@ impl Draft {
     pub(super) fn add(&mut self, item: Item) -> usize {
         let output_index = self.response.output.len();
         self.response.output.push(item.clone());
-        self.told.push(Told::Open);
+        self.told.push(ReportStage::Open);
         let item = Box::new(item);
         self.tell(EventKind::ItemAdded { output_index, item });
         output_index
@@ -107,7 +107,7 @@ impl Draft {
             return;
         };
         let code = call.code.clone().unwrap_or_default();
-        self.told[index] = Told::Code;
+        self.told[index] = ReportStage::Code;
         self.tell(EventKind::CodeDone {
             item_id,
             output_index,
@@ -116,7 +116,7 @@ impl Draft {
     }
 
     pub(super) fn close(&mut self, index: usize, status: ItemStatus) {
-        if self.told[index] == Told::Done {
+        if self.told[index] == ReportStage::Done {
             return;
         }
         let (item_id, output_index) = self.at(index);
@@ -132,7 +132,7 @@ impl Draft {
                 });
             }
             Item::CodeInterpreterCall(_) => {
-                if self.told[index] == Told::Open {
+                if self.told[index] == ReportStage::Open {
                     self.end_code(index);
                 }
                 if status == ItemStatus::Completed {
@@ -145,7 +145,7 @@ impl Draft {
             Item::McpListTools(_) | Item::McpCall(_) => self.close_mcp(index, status),
             Item::FunctionCallOutput(_) | Item::Compaction(_) | Item::ItemReference(_) => {}
         }
-        self.told[index] = Told::Done;
+        self.told[index] = ReportStage::Done;
         self.response.output[index].set_status(status);
         let item = Box::new(self.response.output[index].clone());
         self.tell(EventKind::ItemDone { output_index, item });

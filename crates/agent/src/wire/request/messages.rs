@@ -27,7 +27,7 @@ pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<Str
         );
         return Err(ApiError::invalid("messages", "array_above_max_length", message));
     }
-    let mut reading = Reading {
+    let mut reading = MessageParser {
         ids,
         instructions: Vec::new(),
         items: Vec::new(),
@@ -48,7 +48,7 @@ pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<Str
 }
 
 /// Messages while they are parsed.
-struct Reading<'a> {
+struct MessageParser<'a> {
     ids: &'a mut Ids,
     instructions: Vec<String>,
     items: Vec<Item>,
@@ -56,7 +56,7 @@ struct Reading<'a> {
     calls: HashMap<String, bool>,
 }
 
-impl Reading<'_> {
+impl MessageParser<'_> {
     fn message(&mut self, fields: &Fields<'_>) -> Result<(), ApiError> {
         match fields.required("role")?.as_str() {
             role @ ("system" | "developer") => {

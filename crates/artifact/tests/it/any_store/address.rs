@@ -1,13 +1,13 @@
 //! Opening stores by their addresses.
 
-use cellblock_artifact::{About, Kind, Store};
+use cellblock_artifact::{ArtifactDescription, Kind, Store};
 use tempfile::TempDir;
 
 #[tokio::test]
 async fn an_address_names_memory_or_a_folder() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::File,
         media_type: "text/plain".into(),
         origin: None,

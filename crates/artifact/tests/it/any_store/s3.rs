@@ -1,6 +1,6 @@
 //! Stores in a bucket.
 
-use cellblock_artifact::{About, ArtifactError, Credentials, Kind, S3, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactError, Credentials, Kind, S3, Store};
 use cellblock_testkit::{S3Server, require};
 
 use super::suite;
@@ -38,7 +38,7 @@ async fn a_store_in_a_bucket_passes_the_suite() {
 async fn prefixes_of_one_bucket_are_separate_persistent_stores() {
     require!(S3Server);
     let server = S3Server::start();
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::File,
         media_type: "text/plain".into(),
         origin: None,

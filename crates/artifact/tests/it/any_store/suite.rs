@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use cellblock_artifact::{About, ArtifactError, ArtifactId, Kind, Origin, Retention, Store};
+use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin, Retention, Store};
 use tokio::task::JoinSet;
 
 use super::series;
@@ -31,8 +31,8 @@ pub(crate) async fn run(mut fresh: impl FnMut() -> Store) {
     series::run(fresh).await;
 }
 
-pub(super) fn about(cell: u64) -> About {
-    About {
+pub(super) fn about(cell: u64) -> ArtifactDescription {
+    ArtifactDescription {
         kind: Kind::Result,
         media_type: "application/json".into(),
         origin: Some(Origin {
@@ -86,7 +86,7 @@ async fn files_are_read_back(store: &Store) {
 
 async fn what_was_said_first_stays_and_origins_are_added(store: &Store) {
     let id = store.put("x", &about(1)).await.unwrap();
-    let other = About {
+    let other = ArtifactDescription {
         kind: Kind::File,
         media_type: "text/csv".into(),
         ..about(2)

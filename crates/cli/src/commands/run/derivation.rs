@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
-use cellblock_interpreter::derivation::{Derivation, DerivationPolicy, Derived};
+use cellblock_interpreter::derivation::{Derivation, DerivationPolicy, DerivationResult};
 use cellblock_interpreter::execution::{Event, UnsentOutputs};
 use cellblock_interpreter::report::DerivationReport;
 use tokio::sync::mpsc;
 
-use super::{Ended, Run, inputs};
+use super::{RunEnd, RunState, inputs};
 use crate::args::RunArgs;
 use crate::error::{Error, Result};
 use crate::render::json;
@@ -19,9 +19,9 @@ use crate::sanitize;
 /// Events that may wait to be shown.
 const EVENTS: usize = 256;
 
-impl Run {
+impl RunState {
     /// Runs the only cell as a call.
-    pub(super) async fn derive(&mut self, args: &RunArgs, interpreter: &Interpreter) -> Result<Ended> {
+    pub(super) async fn derive(&mut self, args: &RunArgs, interpreter: &Interpreter) -> Result<RunEnd> {
         let [named] = &self.cells[..] else {
             return Err(Error::Refused(format!(
                 "a call of the derivation toolset is one cell, {} were given; give one FILE without `# %%` lines, or one --code",
@@ -68,7 +68,7 @@ impl Run {
         call: &cellblock_interpreter::contract::DerivationCall,
         interpreter: &Interpreter,
         json: bool,
-    ) -> Result<Ended> {
+    ) -> Result<RunEnd> {
         let (sender, events) = mpsc::channel::<Event>(EVENTS);
         let session = derivation.session().clone();
         let mut saved = Vec::new();
@@ -85,11 +85,11 @@ impl Run {
 
     async fn conclude(
         &mut self,
-        derived: Derived,
+        derived: DerivationResult,
         interpreter: &Interpreter,
         mut saved: Vec<std::path::PathBuf>,
         json: bool,
-    ) -> Result<Ended> {
+    ) -> Result<RunEnd> {
         let envelope = derived.envelope();
         for finding in &derived.findings {
             self.tell(&outcome::note(&sanitize::line(&finding.message)));
@@ -102,7 +102,7 @@ impl Run {
             None => self.tell(&outcome::rejected(derived.rejections())),
         }
         let execution = derived.execution.filter(|_| json);
-        Ok(Ended {
+        Ok(RunEnd {
             outcome: derived.outcome,
             given: 1,
             not_run: 0,

@@ -8,11 +8,11 @@ use cellblock_dialects::{
     DialectHost, DialectListenError, DialectListener, DialectRoutes, DialectTerms, DialectsOptions,
     Doorkeeper, NoEntry,
 };
-use cellblock_gateway::server::{Mount, Unidentified};
+use cellblock_gateway::server::{AuthRejection, Mount};
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::hosting::Owner;
 
-use super::metered::Metered;
+use super::metered::GatewayMeter;
 
 /// Mounts the dialects over the gateway's sandboxes, and listens at their own addresses. Where code runs at a server that keeps nothing there are
 /// no sessions, and so none of them.
@@ -27,7 +27,7 @@ pub(super) fn mounts(
     let host = DialectHost::new(DialectTerms {
         interpreter: (**interpreter).clone(),
         doorkeeper: Arc::new(Keys(gateway.clone())),
-        meter: Arc::new(Metered(gateway.clone())),
+        meter: Arc::new(GatewayMeter(gateway.clone())),
         max_network: set.max_network,
         egress: set.egress.clone(),
         origins: set.http.origins.clone(),
@@ -73,10 +73,10 @@ impl Doorkeeper for Keys {
             found
                 .map(|caller| Owner::new(caller.owner))
                 .map_err(|error| match error {
-                    Unidentified::NoKey("missing", error) => NoEntry::NoKey(error.message),
-                    Unidentified::NoKey(_, error) => NoEntry::WrongKey(error.message),
-                    Unidentified::Weak(error) => NoEntry::Forbidden(error.message),
-                    Unidentified::Records(error) => NoEntry::Unavailable(error.to_string()),
+                    AuthRejection::NoKey("missing", error) => NoEntry::NoKey(error.message),
+                    AuthRejection::NoKey(_, error) => NoEntry::WrongKey(error.message),
+                    AuthRejection::Weak(error) => NoEntry::Forbidden(error.message),
+                    AuthRejection::Records(error) => NoEntry::Unavailable(error.to_string()),
                 })
         })
     }

@@ -9,7 +9,7 @@ use cellblock_mcp::fixtures::Fixtures;
 use cellblock_mcp::http::{self, HttpOptions, Parts};
 use cellblock_mcp::{LazyInterpreter, Options, Server};
 
-use super::metered::Metered;
+use super::metered::GatewayMeter;
 
 /// Path of the endpoint.
 const PATH: &str = "/mcp";
@@ -18,7 +18,7 @@ const PATH: &str = "/mcp";
 /// no sessions, and so there is none.
 pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     let interpreter = gateway.interpreter().ok()?;
-    options.meter = Arc::new(Metered(gateway.clone()));
+    options.meter = Arc::new(GatewayMeter(gateway.clone()));
     options.connectors.clone_from(&gateway.options.connectors);
     options.egress.clone_from(&gateway.options.egress);
     options.guard = gateway.options.cells.guard;

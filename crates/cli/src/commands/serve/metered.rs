@@ -6,16 +6,16 @@ use cellblock_agent::wire::ApiError;
 use cellblock_gateway::Gateway;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
 use cellblock_interpreter::hosting::uploads::UploadAllowance;
-use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
+use cellblock_interpreter::hosting::{Admission, Meter, MeterDenial, Owner, Permit};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::run_record::RunSink;
 use cellblock_interpreter::session::EgressLog;
 
 /// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
 #[derive(Debug)]
-pub(super) struct Metered(pub(super) Gateway);
+pub(super) struct GatewayMeter(pub(super) Gateway);
 
-impl Meter for Metered {
+impl Meter for GatewayMeter {
     fn session<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async {
             let quotas = &self.0.quotas;
@@ -77,6 +77,6 @@ impl Meter for Metered {
     }
 }
 
-fn denied(error: ApiError) -> Denied {
-    Denied(error.message)
+fn denied(error: ApiError) -> MeterDenial {
+    MeterDenial(error.message)
 }

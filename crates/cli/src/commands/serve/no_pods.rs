@@ -7,7 +7,7 @@ use cellblock_image::Home;
 use cellblock_settings::MissingFeature;
 use tokio::net::TcpListener;
 
-use crate::config::{Loaded, PodSite};
+use crate::config::{LoadedConfig, PodSite};
 use crate::error::{Error, Result};
 
 /// A server that has its port, and no pod.
@@ -18,6 +18,11 @@ pub(super) struct StartingServer<'a> {
     pub(super) announce: &'a dyn Fn(),
 }
 
-pub(super) fn engine(_: &Loaded, _: &PodSite, _: &Home, _: &StartingServer<'_>) -> Ready<Result<Engine>> {
+pub(super) fn engine(
+    _: &LoadedConfig,
+    _: &PodSite,
+    _: &Home,
+    _: &StartingServer<'_>,
+) -> Ready<Result<Engine>> {
     ready(Err(Error::Refused(MissingFeature("kubernetes").to_string())))
 }

@@ -14,7 +14,7 @@ use cellblock_image::{Home, ImageStore};
 use cellblock_mcp::Options as McpOptions;
 
 use crate::args::serve::ServeArgs;
-use crate::config::{Loaded, OfferPolicy, OfferedServer, PodSite, Sources};
+use crate::config::{LoadedConfig, OfferPolicy, OfferedServer, PodSite, Sources};
 use crate::error::{Error, Result};
 use crate::warm::setting::WarmSetting;
 
@@ -34,7 +34,7 @@ const WARM_ELSEWHERE: &str = "serve: `--warm` takes sandboxes of this machine, a
 /// A configuration and a command line that were read, with the keys and files that they name.
 #[derive(Debug)]
 pub(in crate::commands) struct Plan {
-    pub(in crate::commands) loaded: Loaded,
+    pub(in crate::commands) loaded: LoadedConfig,
     pub(super) options: Options,
     pub(super) models: Models,
     pub(super) site: Option<Site>,
@@ -93,7 +93,7 @@ impl Plan {
 }
 
 /// The servers whose tools turns may call. None is started or asked yet.
-fn servers_of_tools(loaded: &Loaded, offered: &[OfferedServer], named: Arc<dyn ToolServers>) -> Tools {
+fn servers_of_tools(loaded: &LoadedConfig, offered: &[OfferedServer], named: Arc<dyn ToolServers>) -> Tools {
     let configured = offered
         .iter()
         .filter(|offered| offered.offer != OfferPolicy::Code);
@@ -107,7 +107,7 @@ fn servers_of_tools(loaded: &Loaded, offered: &[OfferedServer], named: Arc<dyn T
     }
 }
 
-fn models(loaded: &Loaded, args: &ServeArgs) -> Result<Models> {
+fn models(loaded: &LoadedConfig, args: &ServeArgs) -> Result<Models> {
     let mut models = Models::default();
     if args.no_model {
         return Ok(models);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cellblock_gateway::execute_server::{ExecuteServer, ExecuteServerOptions, StartedExecuteServer};
 use cellblock_gateway::server::{self, StartReason};
-use cellblock_gateway::{Elsewhere, Engine, Options};
+use cellblock_gateway::{Engine, Options, RemoteEngine};
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::Remote;
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::SERVES_NOTHING;
 use crate::artifact_store;
-use crate::config::{Loaded, PodSite};
+use crate::config::{LoadedConfig, PodSite};
 use crate::error::{Error, Result};
 
 /// A server that has its port, and no pod yet.
@@ -29,7 +29,7 @@ pub(super) struct StartingServer<'a> {
 /// Claims the first pod, and returns the engine that claims one for each sandbox, or for each call. While there is no pod, the server answers
 /// that it is not ready.
 pub(super) async fn engine(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     pods: &PodSite,
     home: &Home,
     starting: &StartingServer<'_>,
@@ -67,7 +67,7 @@ pub(super) async fn engine(
             Ok(interpreter.into())
         }
         Serves::Execute if settings.remote.serve => Err(Error::Refused(SERVES_NOTHING.to_owned())),
-        Serves::Execute => Ok(Engine::Execute(Elsewhere {
+        Serves::Execute => Ok(Engine::Execute(RemoteEngine {
             server: executing(loaded, pods).await?,
             timeout: settings.limits.enforced().cell_timeout,
             store,
@@ -84,7 +84,7 @@ fn summary(error: &SandboxError) -> String {
 }
 
 /// A server in a pod of its own for each call.
-async fn executing(loaded: &Loaded, pods: &PodSite) -> Result<ExecuteServer> {
+async fn executing(loaded: &LoadedConfig, pods: &PodSite) -> Result<ExecuteServer> {
     let claims = Claims::start(&pods.options).await?;
     let options = ExecuteServerOptions {
         key: pods.key.clone(),

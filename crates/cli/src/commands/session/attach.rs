@@ -33,7 +33,7 @@ const RESET: &[u8] =
     b"\x1b[?1047l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\r\n";
 
 /// Outcome of a terminal's connection.
-enum Parting {
+enum AttachEnd {
     Ended(ProcessReport),
     Detached,
 }
@@ -51,12 +51,12 @@ pub(super) async fn attach(args: &AttachArgs) -> Result<ExitCode> {
     };
     let raw = RawTerminal::enter()?;
     let parting = run(&place, &id, offset).await;
-    if !matches!(parting, Ok(Parting::Ended(_))) {
+    if !matches!(parting, Ok(AttachEnd::Ended(_))) {
         let _ = std::io::stdout().write_all(RESET);
     }
     drop(raw);
     match parting? {
-        Parting::Detached => {
+        AttachEnd::Detached => {
             let note = format!(
                 "detached; `cellblock session attach {} --process {id}` returns",
                 args.session
@@ -64,7 +64,7 @@ pub(super) async fn attach(args: &AttachArgs) -> Result<ExitCode> {
             Screen::new().tell(&outcome::note(&note));
             Ok(ExitCode::Success)
         }
-        Parting::Ended(report) => Ok(leave(&report)),
+        AttachEnd::Ended(report) => Ok(leave(&report)),
     }
 }
 
@@ -101,7 +101,7 @@ async fn resume(place: &SessionPlace, id: &str) -> Result<(String, u64)> {
     Ok((id.to_owned(), part.next))
 }
 
-async fn run(place: &SessionPlace, id: &str, offset: u64) -> Result<Parting> {
+async fn run(place: &SessionPlace, id: &str, offset: u64) -> Result<AttachEnd> {
     let listen = |kind, action| signal(kind).map_err(Error::process(action));
     let mut resized = listen(SignalKind::window_change(), "listen for a change of the terminal")?;
     let mut hung_up = listen(SignalKind::hangup(), "listen for SIGHUP")?;
@@ -117,11 +117,11 @@ async fn run(place: &SessionPlace, id: &str, offset: u64) -> Result<Parting> {
     tokio::select! {
         shown = show(place, id, offset) => {
             shown?;
-            Ok(Parting::Ended(wait_for(place, id, None).await?))
+            Ok(AttachEnd::Ended(wait_for(place, id, None).await?))
         }
-        typed = pass_on(place, id) => typed.map(|()| Parting::Detached),
-        () = follow_size => Ok(Parting::Detached),
-        _ = hung_up.recv() => Ok(Parting::Detached),
+        typed = pass_on(place, id) => typed.map(|()| AttachEnd::Detached),
+        () = follow_size => Ok(AttachEnd::Detached),
+        _ = hung_up.recv() => Ok(AttachEnd::Detached),
         _ = terminated.recv() => Err(Error::Cancelled),
         _ = interrupted.recv() => Err(Error::Cancelled),
     }

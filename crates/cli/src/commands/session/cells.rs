@@ -13,7 +13,7 @@ use crate::render::table::counted;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::unexpected;
-use crate::session::wire::{Ask, HostAnswer, RanSessionCell, SessionAsk};
+use crate::session::wire::{HostAnswer, HostCommand, RanSessionCell, SessionAsk};
 use crate::session_id::SessionId;
 use cellblock_settings::Size;
 
@@ -140,7 +140,7 @@ pub(super) async fn hibernate(session: &SessionId) -> Result<()> {
 }
 
 pub(super) async fn ask(session: &SessionId, what: SessionAsk) -> Result<HostAnswer> {
-    super::ask_once(session, &Ask::Session { what }).await
+    super::ask_once(session, &HostCommand::Session { what }).await
 }
 
 fn named(checkpoint: &Checkpoint) -> String {

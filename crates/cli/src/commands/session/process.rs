@@ -16,9 +16,9 @@ use crate::render::json::print;
 use crate::render::table::counted;
 use crate::render::{STRONG, Screen, outcome, styled};
 use crate::sanitize;
-use crate::session::client::{Asked, Heard, unexpected};
+use crate::session::client::{HostExchange, HostMessage, unexpected};
 use crate::session::place::{Places, SessionPlace};
-use crate::session::wire::{Ask, HostAnswer, ProcessAsk};
+use crate::session::wire::{HostAnswer, HostCommand, ProcessAsk};
 use crate::session_id::SessionId;
 
 /// Bytes of input that are sent at once.
@@ -183,15 +183,15 @@ pub(super) async fn ask_output(
         offset,
         wait,
     };
-    let mut asked = Asked::ask(place, &Ask::Process { what }).await?;
+    let mut asked = HostExchange::ask(place, &HostCommand::Process { what }).await?;
     let mut output = Vec::new();
     loop {
         match asked.next().await? {
-            Heard::Stdout(bytes) | Heard::Stderr(bytes) => output.extend(bytes),
-            Heard::HostAnswer(HostAnswer::ProcessOutput { next, lost, eof }) => {
+            HostMessage::Stdout(bytes) | HostMessage::Stderr(bytes) => output.extend(bytes),
+            HostMessage::HostAnswer(HostAnswer::ProcessOutput { next, lost, eof }) => {
                 return Ok((output, Part { next, lost, eof }));
             }
-            Heard::HostAnswer(other) => return Err(unexpected(&other)),
+            HostMessage::HostAnswer(other) => return Err(unexpected(&other)),
         }
     }
 }
@@ -256,7 +256,11 @@ pub(super) fn open(id: &SessionId) -> Result<SessionPlace> {
 }
 
 async fn ask(place: &SessionPlace, what: ProcessAsk) -> Result<Vec<ProcessReport>> {
-    match Asked::ask(place, &Ask::Process { what }).await?.answer().await? {
+    match HostExchange::ask(place, &HostCommand::Process { what })
+        .await?
+        .answer()
+        .await?
+    {
         HostAnswer::Processes { processes } => Ok(processes),
         other => Err(unexpected(&other)),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellblock_image::{Home, ImageStore};
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::hosting::{Hosted, Resident};
+use cellblock_interpreter::hosting::{Resident, ResidentSession};
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::remote::{ServeTerms, framed};
 use tokio::net::UnixStream;
@@ -20,7 +20,7 @@ use crate::session::host::connection::{failure, tell};
 use crate::session::host::{Service, process};
 use crate::session::place::SessionPlace;
 use crate::session::plan::WarmPlan;
-use crate::session::wire::{Ask, HostAnswer, WarmState};
+use crate::session::wire::{HostAnswer, HostCommand, WarmState};
 use crate::session_error::HostKind;
 use crate::session_id::SessionId;
 use crate::warm::memory;
@@ -58,7 +58,7 @@ async fn open(home: Home, place: SessionPlace) -> Result<(WarmHost, Vec<String>)
     Ok((WarmHost { interpreter, plan }, notes))
 }
 
-impl Hosted for WarmHost {
+impl ResidentSession for WarmHost {
     fn idle_timeout(&self) -> Duration {
         self.plan.idle
     }
@@ -73,9 +73,9 @@ impl Hosted for WarmHost {
 }
 
 impl Service for WarmHost {
-    async fn answer(host: Arc<Resident<Self>>, mut stream: UnixStream, ask: Ask) -> io::Result<()> {
+    async fn answer(host: Arc<Resident<Self>>, mut stream: UnixStream, ask: HostCommand) -> io::Result<()> {
         match ask {
-            Ask::Sandbox => {
+            HostCommand::Sandbox => {
                 // A host that ends as its idle timeout is over closes the connection, and the run goes on by itself.
                 let Some(_held) = host.hold() else { return Ok(()) };
                 tokio::select! {
@@ -83,7 +83,7 @@ impl Service for WarmHost {
                     () = host.closed() => Ok(()),
                 }
             }
-            Ask::Describe => {
+            HostCommand::Describe => {
                 let state = Box::new(state(&host));
                 tell(&mut stream, &HostAnswer::Warm { state }).await
             }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::connectors::check_source;
 use crate::config::ConfigError;
 use crate::config::check::Check;
-use crate::config::file::Loaded;
+use crate::config::file::LoadedConfig;
 use crate::config::sections::limits::LimitsSection;
 
 /// Hosts that code reaches with the network policy `egress`, through a proxy of the server. Sessions have it if a request asks for it and
@@ -91,7 +91,7 @@ impl EgressSection {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns what sessions with `network: egress` reach, if anything. Reads the secrets now.
     pub(crate) fn egress(&self) -> Result<Option<EgressPolicy>, ConfigError> {
         let section = &self.settings.egress;

@@ -10,7 +10,7 @@ use super::*;
 use crate::config::Sources;
 
 /// Writes a configuration beside a file with a secret, and reads it.
-fn load(folder: &Path, text: &str) -> Result<Loaded, ConfigError> {
+fn load(folder: &Path, text: &str) -> Result<LoadedConfig, ConfigError> {
     let file = folder.join("cellblock.yaml");
     std::fs::write(&file, text).unwrap();
     std::fs::write(folder.join("secret"), "hunter2\n").unwrap();
@@ -93,7 +93,7 @@ fn what_counts_is_shown_without_secrets_and_can_be_read_again() {
     let loaded = load(folder.path(), WHOLE).unwrap();
     let shown = loaded.show();
     let again = load(folder.path(), &shown).unwrap();
-    let values = |loaded: &Loaded| serde_json::to_value(&loaded.settings).unwrap();
+    let values = |loaded: &LoadedConfig| serde_json::to_value(&loaded.settings).unwrap();
     assert_eq!(values(&again), values(&loaded));
     let made = format!("{:?}", loaded.tool_servers().unwrap());
     for text in [&shown, &made] {

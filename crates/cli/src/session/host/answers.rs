@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cellblock_interpreter::hosting::{Hosted, Resident};
+use cellblock_interpreter::hosting::{Resident, ResidentSession};
 use cellblock_interpreter::toolset::ToolEvent;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -23,8 +23,8 @@ use crate::error::Error;
 use crate::exit_code::ExitCode;
 use crate::session::plan::{SessionDataset, SessionPlan};
 use crate::session::toolbox::Toolbox;
-use crate::session::wire::{Ask, Description, HostAnswer, HostFrame, ProcessAsk, SessionAsk};
-use crate::session_error::Told;
+use crate::session::wire::{Description, HostAnswer, HostCommand, HostFrame, ProcessAsk, SessionAsk};
+use crate::session_error::WireError;
 
 /// The session that is hosted, with what its connections share.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl<T> SessionService<T> {
 }
 
 impl<T: Toolbox> Service for SessionService<T> {
-    async fn answer(session: Arc<Resident<Self>>, stream: UnixStream, ask: Ask) -> io::Result<()> {
+    async fn answer(session: Arc<Resident<Self>>, stream: UnixStream, ask: HostCommand) -> io::Result<()> {
         let (reader, writer) = stream.into_split();
         Client { reader, writer }.answer(&session, ask).await
     }
@@ -87,7 +87,7 @@ impl<T: Toolbox> Service for SessionService<T> {
     }
 }
 
-impl<T: Toolbox> Hosted for SessionService<T> {
+impl<T: Toolbox> ResidentSession for SessionService<T> {
     fn idle_timeout(&self) -> Duration {
         self.plan.lifetime()
     }
@@ -122,16 +122,16 @@ impl Client {
     async fn answer<T: Toolbox>(
         &mut self,
         shared: &Arc<Resident<SessionService<T>>>,
-        ask: Ask,
+        ask: HostCommand,
     ) -> io::Result<()> {
         let answer = match ask {
-            Ask::Describe => HostAnswer::Description {
+            HostCommand::Describe => HostAnswer::Description {
                 description: Box::new(description(shared)),
             },
-            Ask::Prompt => HostAnswer::Prompt {
+            HostCommand::Prompt => HostAnswer::Prompt {
                 text: shared.toolbox.prompt(),
             },
-            Ask::Call {
+            HostCommand::Call {
                 tool,
                 arguments,
                 watch,
@@ -139,19 +139,19 @@ impl Client {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
-            Ask::Process { what } => match self.process(shared, what).await? {
+            HostCommand::Process { what } => match self.process(shared, what).await? {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
-            Ask::Session { what } => match self.session(shared, what).await? {
+            HostCommand::Session { what } => match self.session(shared, what).await? {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
-            Ask::AddDataset { dataset } => add_dataset(shared, &dataset).await,
-            Ask::Sandbox => failure(&Error::Refused(
+            HostCommand::AddDataset { dataset } => add_dataset(shared, &dataset).await,
+            HostCommand::Sandbox => failure(&Error::Refused(
                 "a session's host has no sandboxes for others".to_owned(),
             )),
-            Ask::Stop => return Ok(()),
+            HostCommand::Stop => return Ok(()),
         };
         tell(&mut self.writer, &answer).await
     }
@@ -314,7 +314,7 @@ async fn add_dataset<T: Toolbox>(
 
 fn closed() -> HostAnswer {
     HostAnswer::Failure {
-        failure: Told {
+        failure: WireError {
             messages: vec!["the session ended before the call did".to_owned()],
             hints: vec!["start another with `cellblock session start`".to_owned()],
             code: ExitCode::Backend,

@@ -13,8 +13,8 @@ use tokio::time::timeout;
 
 use super::Service;
 use crate::error::{Error, Result};
-use crate::session::wire::{self, Ask, GENERATION, HostAnswer, HostFrame, HostRequest};
-use crate::session_error::Told;
+use crate::session::wire::{self, GENERATION, HostAnswer, HostCommand, HostFrame, HostRequest};
+use crate::session_error::WireError;
 
 /// Maximum time for a client to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub(super) async fn serve<S: Service>(
     if tell(&mut stream, &HostAnswer::Accepted).await.is_err() {
         return;
     }
-    if ask == Ask::Stop {
+    if ask == HostCommand::Stop {
         // Answered by whoever ends the host.
         let _ = stops.send(stream).await;
         return;
@@ -51,7 +51,7 @@ pub(super) async fn serve<S: Service>(
 }
 
 /// Reads the client's request; `None` if it left without one.
-async fn question(stream: &mut UnixStream) -> Result<Option<Ask>> {
+async fn question(stream: &mut UnixStream) -> Result<Option<HostCommand>> {
     let wrong = |error: io::Error| Error::Refused(format!("read the question: {error}"));
     let message = match wire::receive(stream).await.map_err(wrong)? {
         None => return Ok(None),
@@ -71,7 +71,7 @@ async fn question(stream: &mut UnixStream) -> Result<Option<Ask>> {
 
 pub(crate) fn failure(error: &Error) -> HostAnswer {
     HostAnswer::Failure {
-        failure: Told::new(error),
+        failure: WireError::new(error),
     }
 }
 

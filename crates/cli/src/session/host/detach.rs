@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Files that `session start` passes to its host.
 #[derive(Debug)]
-pub(crate) struct Inherited {
+pub(crate) struct InheritedFiles {
     /// The session's lock, held.
     pub(crate) lock: File,
     /// File for the report.
@@ -19,12 +19,12 @@ pub(crate) struct Inherited {
 
 /// Takes what was given along, and lets go of everything else of the caller's: descriptors that a shell has left open, its terminal, its
 /// directory. To be called before any thread or other descriptor is there.
-pub(crate) fn detach() -> Result<Inherited> {
+pub(crate) fn detach() -> Result<InheritedFiles> {
     let away = Error::process("leave the caller's surroundings");
     inherit().map_err(away)
 }
 
-fn inherit() -> io::Result<Inherited> {
+fn inherit() -> io::Result<InheritedFiles> {
     fds::close_all_but(&[]).map_err(io::Error::other)?;
     // Fails for the first of a process group, which a host is only when somebody starts it by hand.
     let _ = rustix::process::setsid();
@@ -36,5 +36,5 @@ fn inherit() -> io::Result<Inherited> {
     rustix::stdio::dup2_stdout(&nothing)?;
     // What `ps` and `top` show; the executable has no name in /proc/self/exe.
     rustix::thread::set_name(c"cellblock-host")?;
-    Ok(Inherited { lock, report })
+    Ok(InheritedFiles { lock, report })
 }

@@ -7,7 +7,7 @@ use cellblock_image::Home;
 use tokio::net::UnixStream;
 use tokio_util::task::TaskTracker;
 
-use super::detach::{Inherited, detach};
+use super::detach::{InheritedFiles, detach};
 use super::{Service, listen, serve};
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
@@ -15,7 +15,7 @@ use crate::logging;
 use crate::session::place::{HeldLock, Places, SessionPlace};
 use crate::session::spawn::{HostReport, report};
 use crate::session::wire::{self, HostAnswer};
-use crate::session_error::{HostKind, SessionError, Told};
+use crate::session_error::{HostKind, SessionError, WireError};
 use crate::session_id::SessionId;
 use crate::threads;
 
@@ -58,7 +58,7 @@ fn fail(error: &Error) -> ExitCode {
 async fn host<S, F>(
     kind: HostKind,
     id: &SessionId,
-    inherited: Inherited,
+    inherited: InheritedFiles,
     open: impl FnOnce(Home, SessionPlace) -> F,
 ) -> Result<()>
 where
@@ -104,7 +104,7 @@ async fn serve_until_the_end<S: Service>(
             Ok((serve(listener, service).await?, branches))
         }
         Err(error) => {
-            let failure = Told::new(&error);
+            let failure = WireError::new(&error);
             report(line, &HostReport::Failed { failure })?;
             Err(error)
         }

@@ -23,11 +23,11 @@ use tokio::sync::watch;
 use super::answers::SessionService;
 use super::*;
 use crate::exit_code::ExitCode;
-use crate::session::client::{Asked, Heard, describe};
+use crate::session::client::{HostExchange, HostMessage, describe};
 use crate::session::place::{HeldLock, Places};
 use crate::session::plan::{SessionDataset, SessionPlan, SessionProfile};
 use crate::session::toolbox::Toolbox;
-use crate::session::wire::{self, AddedDataset, Ask, HostAnswer, HostFrame};
+use crate::session::wire::{self, AddedDataset, HostAnswer, HostCommand, HostFrame};
 
 const LONG: Duration = Duration::from_mins(10);
 const LIMIT: Duration = Duration::from_secs(30);
@@ -108,7 +108,7 @@ impl Toolbox for Fake {
 }
 
 /// A host that runs.
-struct Hosted {
+struct RunningHost {
     _home: tempfile::TempDir,
     _held: HeldLock,
     place: SessionPlace,
@@ -116,7 +116,7 @@ struct Hosted {
     host: JoinHandle<Result<Vec<UnixStream>>>,
 }
 
-fn host(idle: Duration) -> Hosted {
+fn host(idle: Duration) -> RunningHost {
     let home = tempfile::tempdir().unwrap();
     let places = Places::of(&Home::at(home.path()).unwrap()).unwrap();
     let (place, held) = places.create().unwrap();
@@ -148,7 +148,7 @@ fn host(idle: Duration) -> Hosted {
         events: broadcast::channel(16).0,
     };
     let listener = listen(&place).unwrap();
-    Hosted {
+    RunningHost {
         _home: home,
         _held: held,
         place,
@@ -157,18 +157,18 @@ fn host(idle: Duration) -> Hosted {
     }
 }
 
-fn call(tool: &str, arguments: Value) -> Ask {
-    Ask::Call {
+fn call(tool: &str, arguments: Value) -> HostCommand {
+    HostCommand::Call {
         tool: tool.to_owned(),
         arguments,
         watch: false,
     }
 }
 
-impl Hosted {
-    async fn ask(&self, ask: &Ask) -> Result<HostAnswer> {
+impl RunningHost {
+    async fn ask(&self, ask: &HostCommand) -> Result<HostAnswer> {
         timeout(LIMIT, async {
-            Asked::ask(&self.place, ask).await?.answer().await
+            HostExchange::ask(&self.place, ask).await?.answer().await
         })
         .await
         .unwrap()
@@ -210,9 +210,9 @@ async fn clients_at_once_are_all_answered_and_take_turns() {
 #[tokio::test]
 async fn output_comes_before_the_result_and_only_to_who_wants_it() {
     let hosted = host(LONG);
-    let mut asked = Asked::ask(
+    let mut asked = HostExchange::ask(
         &hosted.place,
-        &Ask::Call {
+        &HostCommand::Call {
             tool: "speak".to_owned(),
             arguments: json!({}),
             watch: true,
@@ -223,27 +223,31 @@ async fn output_comes_before_the_result_and_only_to_who_wants_it() {
     let mut heard = Vec::new();
     loop {
         match asked.next().await.unwrap() {
-            Heard::Stdout(bytes) | Heard::Stderr(bytes) => heard.push(String::from_utf8(bytes).unwrap()),
-            Heard::HostAnswer(answer) => {
+            HostMessage::Stdout(bytes) | HostMessage::Stderr(bytes) => {
+                heard.push(String::from_utf8(bytes).unwrap())
+            }
+            HostMessage::HostAnswer(answer) => {
                 assert_eq!(answer, HostAnswer::Result { result: json!({}) });
                 break;
             }
         }
     }
     assert_eq!(heard, ["one", "two", "three"]);
-    let mut asked = Asked::ask(&hosted.place, &call("speak", json!({})))
+    let mut asked = HostExchange::ask(&hosted.place, &call("speak", json!({})))
         .await
         .unwrap();
     assert!(matches!(
         asked.next().await.unwrap(),
-        Heard::HostAnswer(HostAnswer::Result { .. })
+        HostMessage::HostAnswer(HostAnswer::Result { .. })
     ));
 }
 
 #[tokio::test]
 async fn the_call_of_a_client_that_leaves_is_stopped_and_the_next_has_its_turn() {
     let hosted = host(LONG);
-    let asked = Asked::ask(&hosted.place, &call("hang", json!({}))).await.unwrap();
+    let asked = HostExchange::ask(&hosted.place, &call("hang", json!({})))
+        .await
+        .unwrap();
     hosted.runs().await;
     drop(asked);
     let answer = hosted.ask(&call("echo", json!({ "next": true }))).await.unwrap();
@@ -259,10 +263,16 @@ async fn the_call_of_a_client_that_leaves_is_stopped_and_the_next_has_its_turn()
 #[tokio::test]
 async fn a_stop_ends_what_runs_and_tells_who_waits() {
     let hosted = host(LONG);
-    let mut running = Asked::ask(&hosted.place, &call("hang", json!({}))).await.unwrap();
+    let mut running = HostExchange::ask(&hosted.place, &call("hang", json!({})))
+        .await
+        .unwrap();
     hosted.runs().await;
-    let mut waiting = Asked::ask(&hosted.place, &call("echo", json!({}))).await.unwrap();
-    let _stop = Asked::ask(&hosted.place, &Ask::Stop).await.unwrap();
+    let mut waiting = HostExchange::ask(&hosted.place, &call("echo", json!({})))
+        .await
+        .unwrap();
+    let _stop = HostExchange::ask(&hosted.place, &HostCommand::Stop)
+        .await
+        .unwrap();
     for asked in [&mut running, &mut waiting] {
         let error = timeout(LIMIT, asked.answer()).await.unwrap().unwrap_err();
         assert_eq!(error.to_string(), "the session ended before the call did");
@@ -274,7 +284,9 @@ async fn a_stop_ends_what_runs_and_tells_who_waits() {
 #[tokio::test]
 async fn a_host_ends_when_nobody_comes_and_not_while_somebody_waits() {
     let hosted = host(Duration::from_millis(50));
-    let asked = Asked::ask(&hosted.place, &call("hang", json!({}))).await.unwrap();
+    let asked = HostExchange::ask(&hosted.place, &call("hang", json!({})))
+        .await
+        .unwrap();
     hosted.runs().await;
     assert!(
         timeout(Duration::from_millis(300), async {
@@ -346,7 +358,7 @@ async fn what_is_no_question_is_refused_and_the_host_goes_on() {
         Ok(Some(HostFrame::Message(_)))
     ));
     assert_eq!(
-        hosted.ask(&Ask::Prompt).await.unwrap(),
+        hosted.ask(&HostCommand::Prompt).await.unwrap(),
         HostAnswer::Prompt {
             text: "prompt".to_owned()
         }
@@ -378,7 +390,7 @@ async fn another_user_who_gets_as_far_as_the_socket_is_not_listened_to() {
     let heard = timeout(LIMIT, heard).await.unwrap().unwrap().unwrap();
     assert_eq!(heard.unwrap(), b"");
     // The same from its owner is answered.
-    assert!(hosted.ask(&Ask::Prompt).await.is_ok());
+    assert!(hosted.ask(&HostCommand::Prompt).await.is_ok());
 }
 
 #[tokio::test]
@@ -400,7 +412,7 @@ async fn datasets_that_came_later_are_among_those_described() {
         as_csv: false,
     };
     let added = hosted
-        .ask(&Ask::AddDataset {
+        .ask(&HostCommand::AddDataset {
             dataset: dataset.clone(),
         })
         .await

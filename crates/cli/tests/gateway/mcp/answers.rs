@@ -5,14 +5,14 @@ use rmcp::model::{CallToolResponse, GetTaskParams, ReadResourceRequestParams, Ta
 use serde_json::json;
 
 use super::client::{Client, begin, begin_code, block_on, call, connect, done, newest, post, revisions, run};
-use crate::server::{Place, until};
+use crate::server::{ServerHome, until};
 
 const REQUESTS: &str = "cellblock_http_requests_total{method=\"POST\",route=\"/mcp\",status=\"200\"}";
 const CELLS: &str = "cellblock_executions_total{toolset=\"interpreter\",outcome=\"completed\"}";
 
 #[test]
 fn both_revisions_are_answered_at_one_address() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let data = place.temporary().join("wine.csv");
     std::fs::write(&data, "a,b\n1,2\n").unwrap();
     let datasets = format!("{{wine: '{}'}}", data.display());
@@ -60,7 +60,7 @@ fn both_revisions_are_answered_at_one_address() {
 
 #[test]
 fn closing_the_stream_interrupts_the_code_and_variables_stay() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve(&[]);
     block_on(async {
         let client = connect(&server, None).await;
@@ -76,7 +76,7 @@ fn closing_the_stream_interrupts_the_code_and_variables_stay() {
 
 #[test]
 fn a_long_cell_is_a_task_where_the_client_declared_them() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__MCP__TASK_AFTER", "50ms")]);
     block_on(async {
         let client = Client {
@@ -111,7 +111,7 @@ fn a_long_cell_is_a_task_where_the_client_declared_them() {
 
 #[test]
 fn the_servers_own_names_and_pages_decide() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let own = place.serve(&[]);
     let ask = |server: &crate::server::Server, headers: &[(&str, &str)]| {
         post(server.address, headers, "tools/list", "", json!({})).answer()
@@ -164,7 +164,7 @@ fn the_servers_own_names_and_pages_decide() {
 
 #[test]
 fn a_request_that_is_too_large_is_rejected_and_the_client_hears_of_it() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__HTTP__MAX_BODY", "64KiB")]);
     block_on(async {
         for revision in revisions() {
@@ -190,7 +190,7 @@ fn a_request_that_is_too_large_is_rejected_and_the_client_hears_of_it() {
 
 #[test]
 fn mistakes_of_clients_are_answered_and_not_logged_as_warnings() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve(&[]);
     let answer = post(
         server.address,
@@ -215,7 +215,7 @@ fn mistakes_of_clients_are_answered_and_not_logged_as_warnings() {
 
 #[test]
 fn it_can_be_switched_off() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__MCP__SERVE", "false")]);
     let answer = until(|| Some(post(server.address, &[], "tools/list", "", json!({})).answer()));
     assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));

@@ -15,13 +15,13 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt};
 use serde_json::{Value, json};
 
-use crate::http::{self, Sent};
+use crate::http::{self, SentRequest};
 use crate::server::Server;
 
 /// Longer than anything takes on a busy machine.
 const LONG: Duration = Duration::from_mins(4);
 
-pub(crate) type Connected = RunningService<RoleClient, Client>;
+pub(crate) type ClientConnection = RunningService<RoleClient, Client>;
 
 /// Runs a test, for a bounded time.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -75,7 +75,7 @@ pub(crate) async fn begin(
     key: Option<&str>,
     client: Client,
     mode: ClientLifecycleMode,
-) -> Result<Connected, Box<ClientInitializeError>> {
+) -> Result<ClientConnection, Box<ClientInitializeError>> {
     // Built with the rest of the workspace, the client brings no cryptography of its own; an error means that there is some already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"));
@@ -90,7 +90,7 @@ pub(crate) async fn begin(
 }
 
 /// A client of the newest revision.
-pub(crate) async fn connect(server: &Server, key: Option<&str>) -> Connected {
+pub(crate) async fn connect(server: &Server, key: Option<&str>) -> ClientConnection {
     begin(server.address, key, Client::default(), newest())
         .await
         .unwrap()
@@ -103,7 +103,11 @@ pub(crate) fn call(tool: &'static str, arguments: Value) -> CallToolRequestParam
     CallToolRequestParams::new(tool).with_arguments(arguments)
 }
 
-pub(crate) async fn answer(client: &Connected, tool: &'static str, arguments: Value) -> CallToolResult {
+pub(crate) async fn answer(
+    client: &ClientConnection,
+    tool: &'static str,
+    arguments: Value,
+) -> CallToolResult {
     match client.call_tool_once(call(tool, arguments)).await.unwrap() {
         CallToolResponse::Complete(result) => result,
         other => panic!("not an answer: {other:?}"),
@@ -111,14 +115,14 @@ pub(crate) async fn answer(client: &Connected, tool: &'static str, arguments: Va
 }
 
 /// The structured content of a call that must succeed.
-pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Value) -> Value {
+pub(crate) async fn done(client: &ClientConnection, tool: &'static str, arguments: Value) -> Value {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(false), "{result:#?}");
     result.structured_content.unwrap()
 }
 
 /// Returns the text that a model reads for a call that must fail.
-pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
+pub(crate) async fn refused(client: &ClientConnection, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");
     let said = text(&result);
@@ -139,7 +143,7 @@ pub(crate) fn text(result: &CallToolResult) -> String {
 }
 
 /// Runs code in a session, or in a new one; gives the structured content.
-pub(crate) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
+pub(crate) async fn run(client: &ClientConnection, session: Option<&str>, code: &str) -> Value {
     done(client, "run_python", json!({"code": code, "session_id": session})).await
 }
 
@@ -150,7 +154,7 @@ pub(crate) fn post(
     method: &str,
     name: &str,
     mut params: Value,
-) -> Sent {
+) -> SentRequest {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -170,7 +174,7 @@ pub(crate) fn post(
 }
 
 /// Begins to run code, and waits until it has printed `on`.
-pub(crate) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> Sent {
+pub(crate) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> SentRequest {
     let call = json!({"name": "run_python", "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session_id": session}});
     let mut sent = post(address, &[], "tools/call", "run_python", call);
     sent.until("\"message\":\"on");

@@ -4,11 +4,11 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::client::{begin_code, block_on, connect, run};
-use crate::server::Place;
+use crate::server::ServerHome;
 
 #[test]
 fn a_call_comes_to_its_end_and_nothing_is_left() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
     let sent = begin_code(server.address, None, "import time; time.sleep(2)\n'to the end'");
@@ -21,7 +21,7 @@ fn a_call_comes_to_its_end_and_nothing_is_left() {
 
 #[test]
 fn a_call_that_is_longer_than_the_grace_is_interrupted_and_says_why() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "1"]);
     let sent = begin_code(server.address, None, "import time; time.sleep(50)");
@@ -35,7 +35,7 @@ fn a_call_that_is_longer_than_the_grace_is_interrupted_and_says_why() {
 
 #[test]
 fn unused_sessions_end_with_the_server() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "3600"]);
     block_on(async {
@@ -55,7 +55,7 @@ fn unused_sessions_end_with_the_server() {
 
 #[test]
 fn nothing_survives_a_kill_that_the_next_start_does_not_sweep() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
     let code = "import subprocess; subprocess.run(['sleep', '50'])";

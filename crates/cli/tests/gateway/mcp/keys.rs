@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::client::{Client, begin, block_on, connect, done, newest, post, refused, revisions, run};
 use crate::http;
-use crate::server::{Place, Server};
+use crate::server::{Server, ServerHome};
 
 const WRONG: &str = "cbk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-fn create(place: &Place, name: &str, more: &[&str]) -> String {
+fn create(place: &ServerHome, name: &str, more: &[&str]) -> String {
     let args: Vec<_> = ["key", "create", name]
         .into_iter()
         .chain(more.iter().copied())
@@ -33,7 +33,7 @@ async fn said(server: &Server, key: Option<&str>) -> Vec<String> {
 
 #[test]
 fn without_a_key_that_counts_nothing_is_answered() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let key = create(&place, "ci", &[]);
     let server = place.serve(&[]);
     let ask = |headers: &[(&str, &str)]| post(server.address, headers, "tools/list", "", json!({})).answer();
@@ -83,7 +83,7 @@ fn without_a_key_that_counts_nothing_is_answered() {
 
 #[test]
 fn objects_of_one_key_are_invisible_to_another() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let (anna, ben) = (create(&place, "anna", &[]), create(&place, "ben", &[]));
     let server = place.serve(&[]);
     block_on(async {
@@ -131,7 +131,7 @@ fn objects_of_one_key_are_invisible_to_another() {
 
 #[test]
 fn quotas_hold_for_sessions_and_cells_whichever_face_asks() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let few = ["--quota", "cells_per_minute=2", "--quota", "sandboxes=1"];
     let key = create(&place, "ci", &few);
     let bearer = format!("Bearer {key}");

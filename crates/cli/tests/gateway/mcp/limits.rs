@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::client::{answer, block_on, connect, refused, run};
-use crate::server::Place;
+use crate::server::ServerHome;
 
 #[test]
 fn limits_of_the_configuration_hold() {
-    let place = Place::new();
+    let place = ServerHome::new();
     let server = place.serve_with(
         &[],
         &[

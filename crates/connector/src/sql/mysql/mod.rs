@@ -13,14 +13,14 @@ use serde_json::{Map, Value};
 use super::describe::Description;
 use super::dial::unreachable;
 use super::result::Limits;
-use super::statement::Rendered;
+use super::statement::StatementText;
 use super::tables::TableColumn;
 use super::target::Server;
 use session::Session;
 
 pub(super) async fn query(
     server: &Server,
-    rendered: &Rendered,
+    rendered: &StatementText,
     arguments: &Map<String, Value>,
     limits: Limits,
     until: Instant,
@@ -41,7 +41,7 @@ pub(super) async fn check(server: &Server, until: Instant) -> Result<(), Connect
 /// Returns the columns of statements, and of at most so many columns of tables.
 pub(super) async fn describe(
     server: &Server,
-    statements: &[Rendered],
+    statements: &[StatementText],
     most: usize,
     until: Instant,
 ) -> Result<Description, ConnectorError> {

@@ -11,18 +11,24 @@ use serde_json::{Map, Value};
 use super::failed;
 use crate::sql::cells::{Cell, LOCAL, decimal, unscaled, utc};
 use crate::sql::result::{Limits, ResultRows, schema};
-use crate::sql::statement::Rendered;
+use crate::sql::statement::StatementText;
 
 /// The character set of bytes.
 const BINARY: u16 = 63;
 
-pub(super) async fn described(connection: &mut Conn, rendered: &Rendered) -> Result<Schema, ConnectorError> {
+pub(super) async fn described(
+    connection: &mut Conn,
+    rendered: &StatementText,
+) -> Result<Schema, ConnectorError> {
     Ok(prepared(connection, rendered).await?.1)
 }
 
 /// Prepares a statement, which the server does for one alone. One that returns nothing, such as `select … into outfile`, is rejected before it
 /// runs.
-async fn prepared(connection: &mut Conn, rendered: &Rendered) -> Result<(Statement, Schema), ConnectorError> {
+async fn prepared(
+    connection: &mut Conn,
+    rendered: &StatementText,
+) -> Result<(Statement, Schema), ConnectorError> {
     let statement = connection.prep(rendered.sql.as_str()).await;
     let statement = statement.map_err(|error| failed(&error))?;
     let columns = statement.columns();
@@ -39,7 +45,7 @@ async fn prepared(connection: &mut Conn, rendered: &Rendered) -> Result<(Stateme
 
 pub(super) async fn read(
     connection: &mut Conn,
-    rendered: &Rendered,
+    rendered: &StatementText,
     arguments: &Map<String, Value>,
     limits: Limits,
 ) -> Result<FetchAnswer, ConnectorError> {

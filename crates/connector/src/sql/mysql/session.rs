@@ -9,8 +9,8 @@ use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
 use tokio::runtime::Handle;
 
 use super::failed;
-use crate::sql::dial::Reached;
-use crate::sql::target::{Encryption, Place, Server};
+use crate::sql::dial::ServerEndpoint;
+use crate::sql::target::{Encryption, Server, ServerAddress};
 use crate::sql::tls::roots;
 
 /// Maximum wait for a connection to end, and for a cancellation.
@@ -154,8 +154,8 @@ async fn opts(server: &Server, max_row: u64) -> Result<Opts, ConnectorError> {
         // A socket that the server names would not have been checked.
         .prefer_socket(false);
     match &server.place {
-        Place::Socket(path) => opts = opts.socket(path.to_str()),
-        Place::Host {
+        ServerAddress::Socket(path) => opts = opts.socket(path.to_str()),
+        ServerAddress::Host {
             host,
             port,
             encryption,
@@ -164,8 +164,8 @@ async fn opts(server: &Server, max_row: u64) -> Result<Opts, ConnectorError> {
             let addresses: Vec<IpAddr> = reached
                 .iter()
                 .filter_map(|reached| match reached {
-                    Reached::Address(address) => Some(address.ip()),
-                    Reached::Socket(_) => None,
+                    ServerEndpoint::Address(address) => Some(address.ip()),
+                    ServerEndpoint::Socket(_) => None,
                 })
                 .collect();
             opts = opts

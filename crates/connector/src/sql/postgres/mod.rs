@@ -20,7 +20,7 @@ use tokio_postgres::error::{ErrorPosition, SqlState};
 use super::describe::Description;
 use super::dial::unreachable;
 use super::result::Limits;
-use super::statement::Rendered;
+use super::statement::StatementText;
 use super::tables::TableColumn;
 use super::target::Server;
 use session::Session;
@@ -31,7 +31,7 @@ const NEAR: usize = 30;
 
 pub(super) async fn query(
     server: &Server,
-    rendered: &Rendered,
+    rendered: &StatementText,
     arguments: &Map<String, Value>,
     limits: Limits,
     until: Instant,
@@ -58,7 +58,7 @@ pub(super) async fn check(server: &Server, until: Instant) -> Result<(), Connect
 /// Returns the columns of statements, and of at most so many columns of tables.
 pub(super) async fn describe(
     server: &Server,
-    statements: &[Rendered],
+    statements: &[StatementText],
     most: usize,
     until: Instant,
 ) -> Result<Description, ConnectorError> {

@@ -16,10 +16,10 @@ use super::session::Session;
 use super::value::{Form, Raw, form};
 use crate::sql::cells::Cell;
 use crate::sql::result::{Limits, ResultRows, schema};
-use crate::sql::statement::Rendered;
+use crate::sql::statement::StatementText;
 
 /// A statement whose columns can all be read.
-struct Prepared {
+struct PreparedQuery {
     statement: Statement,
     /// Prepared statement, which errors quote.
     sql: String,
@@ -27,13 +27,13 @@ struct Prepared {
     schema: Schema,
 }
 
-pub(super) async fn described(session: &Session, rendered: &Rendered) -> Result<Schema, ConnectorError> {
+pub(super) async fn described(session: &Session, rendered: &StatementText) -> Result<Schema, ConnectorError> {
     Ok(prepared(session, rendered).await?.schema)
 }
 
 /// Prepares a statement, which the server does for one alone. Columns of types without a form of their own are converted by the server, in a
 /// statement around it.
-async fn prepared(session: &Session, rendered: &Rendered) -> Result<Prepared, ConnectorError> {
+async fn prepared(session: &Session, rendered: &StatementText) -> Result<PreparedQuery, ConnectorError> {
     let invalid = |text: &str| ConnectorError::new(ConnectorErrorKind::InvalidParameter, text);
     let mut sql = rendered.sql.clone();
     let mut statement = prepare(session, &sql).await?;
@@ -64,7 +64,7 @@ async fn prepared(session: &Session, rendered: &Rendered) -> Result<Prepared, Co
     }
     let columns = statement.columns().iter().zip(&forms);
     let columns = columns.map(|(column, (_, kind))| (column.name().to_owned(), kind.clone()));
-    Ok(Prepared {
+    Ok(PreparedQuery {
         schema: schema(columns.collect())?,
         statement,
         sql,
@@ -79,11 +79,11 @@ async fn prepare(session: &Session, sql: &str) -> Result<Statement, ConnectorErr
 
 pub(super) async fn read(
     session: &Session,
-    rendered: &Rendered,
+    rendered: &StatementText,
     arguments: &Map<String, Value>,
     limits: Limits,
 ) -> Result<FetchAnswer, ConnectorError> {
-    let Prepared {
+    let PreparedQuery {
         statement,
         sql,
         forms,

@@ -14,9 +14,9 @@ use tokio_postgres::tls::NoTls;
 use tokio_postgres::{CancelToken, Client, Config, Error, SimpleQueryMessage};
 
 use super::failed;
-use super::wire::{Bounded, Tls};
-use crate::sql::dial::{Reached, unreachable};
-use crate::sql::target::{Encryption, Place, Server};
+use super::wire::{Tls, WireLimiter};
+use crate::sql::dial::{ServerEndpoint, unreachable};
+use crate::sql::target::{Encryption, Server, ServerAddress};
 use crate::sql::tls::roots;
 
 /// Maximum wait for a connection to end, and for a cancellation.
@@ -40,7 +40,7 @@ pub(super) struct Session {
 struct Driver {
     task: Option<JoinHandle<Option<Error>>>,
     cancel: CancelToken,
-    reached: Reached,
+    reached: ServerEndpoint,
     tls: Option<Tls>,
 }
 
@@ -52,7 +52,7 @@ impl Session {
         until: Instant,
     ) -> Result<Self, ConnectorError> {
         let tls = match &server.place {
-            Place::Host {
+            ServerAddress::Host {
                 host,
                 encryption: Encryption::Verified(file),
                 ..
@@ -72,12 +72,14 @@ impl Session {
         let (client, task) = if let Some(tls) = tls.clone() {
             config.ssl_mode(SslMode::Require);
             let tls = tls.bounded(max_message);
-            let connected = config.connect_raw(Bounded::raw(wire), tls).await;
+            let connected = config.connect_raw(WireLimiter::raw(wire), tls).await;
             let (client, connection) = connected.map_err(|error| failed(&error, ""))?;
             (client, tokio::spawn(moved(connection)))
         } else {
             config.ssl_mode(SslMode::Disable);
-            let connected = config.connect_raw(Bounded::new(wire, max_message), NoTls).await;
+            let connected = config
+                .connect_raw(WireLimiter::new(wire, max_message), NoTls)
+                .await;
             let (client, connection) = connected.map_err(|error| failed(&error, ""))?;
             (client, tokio::spawn(moved(connection)))
         };
@@ -158,7 +160,7 @@ impl Drop for Driver {
         task.abort();
         let (cancel, reached, tls) = (self.cancel.clone(), self.reached.clone(), self.tls.clone());
         let canceled = async move {
-            let wire = Bounded::raw(reached.dial().await?);
+            let wire = WireLimiter::raw(reached.dial().await?);
             let sent = match tls {
                 Some(tls) => cancel.cancel_query_raw(wire, tls).await,
                 None => cancel.cancel_query_raw(wire, NoTls).await,

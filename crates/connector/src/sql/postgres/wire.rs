@@ -38,21 +38,21 @@ impl Tls {
     }
 }
 
-impl TlsConnect<Bounded> for Tls {
-    type Stream = Bounded;
+impl TlsConnect<WireLimiter> for Tls {
+    type Stream = WireLimiter;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Bounded>>;
+    type Future = BoxFuture<'static, io::Result<WireLimiter>>;
 
-    fn connect(self, wire: Bounded) -> Self::Future {
+    fn connect(self, wire: WireLimiter) -> Self::Future {
         async move {
             let stream = TlsConnector::from(self.config).connect(self.name, wire).await?;
-            Ok(Bounded::new(Box::new(stream), self.max_message))
+            Ok(WireLimiter::new(Box::new(stream), self.max_message))
         }
         .boxed()
     }
 }
 
-impl TlsStream for Bounded {
+impl TlsStream for WireLimiter {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
@@ -64,7 +64,7 @@ impl TlsStream for Bounded {
 pub(super) struct LargeRow;
 
 /// A connection that fails at a message that is too large, before it is read: a row is one message, which would be in memory as a whole.
-pub(super) struct Bounded {
+pub(super) struct WireLimiter {
     wire: Box<dyn Wire>,
     max_message: u64,
     /// The kind and the length of a message, as far as they have been read.
@@ -73,7 +73,7 @@ pub(super) struct Bounded {
     body: u64,
 }
 
-impl Bounded {
+impl WireLimiter {
     /// Without a limit, for bytes that are not messages.
     pub(super) fn raw(wire: Box<dyn Wire>) -> Self {
         Self::new(wire, u64::MAX)
@@ -112,7 +112,7 @@ impl Bounded {
     }
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for WireLimiter {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl AsyncRead for Bounded {
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for WireLimiter {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

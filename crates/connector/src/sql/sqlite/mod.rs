@@ -16,7 +16,7 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use serde_json::{Map, Value};
 
 use super::result::Limits;
-use super::statement::Rendered;
+use super::statement::StatementText;
 use super::tables::TableColumn;
 
 /// Steps of SQLite between two looks at whether a call has ended.
@@ -110,7 +110,7 @@ impl Sqlite {
     /// Answers a call.
     pub(super) fn query(
         mut self,
-        statement: &Rendered,
+        statement: &StatementText,
         arguments: &Map<String, Value>,
         limits: Limits,
     ) -> Result<FetchAnswer, ConnectorError> {
@@ -121,7 +121,7 @@ impl Sqlite {
     /// Returns the columns of statements whose types are known without running them.
     pub(super) fn described(
         &mut self,
-        statements: &[Rendered],
+        statements: &[StatementText],
     ) -> Result<Vec<Option<Schema>>, ConnectorError> {
         self.only_read()?;
         let described = statements.iter().map(|it| rows::described(&self.0, it).ok());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::failed;
 use crate::sql::cells::{Cell, LOCAL, utc};
 use crate::sql::result::{Limits, ResultRows, schema};
-use crate::sql::statement::Rendered;
+use crate::sql::statement::StatementText;
 
 /// Rows from which types are inferred, and about how many bytes of them.
 const INFERRED: usize = 10_000;
@@ -20,7 +20,7 @@ const EXACT: u64 = 1 << 53;
 
 pub(super) fn read(
     database: &Connection,
-    rendered: &Rendered,
+    rendered: &StatementText,
     arguments: &Map<String, Value>,
     limits: Limits,
 ) -> Result<FetchAnswer, ConnectorError> {
@@ -79,7 +79,7 @@ pub(super) fn read(
 }
 
 /// Returns the columns of a statement, if all their types are declared.
-pub(super) fn described(database: &Connection, rendered: &Rendered) -> Result<Schema, ConnectorError> {
+pub(super) fn described(database: &Connection, rendered: &StatementText) -> Result<Schema, ConnectorError> {
     let statement = prepared(database, rendered)?;
     let columns = columns(&statement).into_iter().map(|(name, declared)| {
         let kind = kind(&[], declared.as_deref()).unwrap_or(DataType::Utf8);
@@ -88,7 +88,7 @@ pub(super) fn described(database: &Connection, rendered: &Rendered) -> Result<Sc
     schema(columns.collect())
 }
 
-fn prepared<'a>(database: &'a Connection, rendered: &Rendered) -> Result<Statement<'a>, ConnectorError> {
+fn prepared<'a>(database: &'a Connection, rendered: &StatementText) -> Result<Statement<'a>, ConnectorError> {
     let statement = database.prepare(&rendered.sql).map_err(|error| failed(&error))?;
     let invalid = |text: &str| ConnectorError::new(ConnectorErrorKind::InvalidParameter, text);
     if !statement.readonly() {

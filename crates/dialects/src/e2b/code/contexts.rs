@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::body::read;
 use super::super::error::{Answer, Problem};
 use super::super::paths::HOME;
-use super::super::place::Open;
+use super::super::place::PortTarget;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use crate::bounded::BoundedName;
@@ -191,7 +191,7 @@ fn uuid() -> String {
     )
 }
 
-pub(super) async fn create(open: Open, body: Bytes) -> Answer<Json<ContextAnswer>> {
+pub(super) async fn create(open: PortTarget, body: Bytes) -> Answer<Json<ContextAnswer>> {
     let request: NewScope = read(&body)?;
     let (spoken, language) = language(request.language.as_ref().map_or("", |it| it.as_str()))?;
     let directory = request
@@ -209,7 +209,7 @@ pub(super) async fn create(open: Open, body: Bytes) -> Answer<Json<ContextAnswer
     Ok(Json(context.answer()))
 }
 
-pub(super) async fn list(open: Open) -> Json<Vec<ContextAnswer>> {
+pub(super) async fn list(open: PortTarget) -> Json<Vec<ContextAnswer>> {
     let all = open.held.kept.contexts.all();
     Json(all.iter().map(Scope::answer).collect())
 }
@@ -217,7 +217,7 @@ pub(super) async fn list(open: Open) -> Json<Vec<ContextAnswer>> {
 pub(super) async fn remove(
     State(e2b): State<E2b>,
     Path(id): Path<String>,
-    open: Open,
+    open: PortTarget,
 ) -> Answer<Json<Value>> {
     let context = open.held.kept.contexts.find(&id)?;
     open.held.kept.contexts.all().retain(|it| it.id != id);
@@ -229,7 +229,7 @@ pub(super) async fn remove(
 pub(super) async fn restart(
     State(e2b): State<E2b>,
     Path(id): Path<String>,
-    open: Open,
+    open: PortTarget,
 ) -> Answer<Json<Value>> {
     let context = open.held.kept.contexts.find(&id)?;
     for it in open.held.kept.contexts.all().iter_mut().filter(|it| it.id == id) {

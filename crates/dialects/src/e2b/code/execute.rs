@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::body::read;
 use super::super::error::{Answer, Problem};
-use super::super::place::{Inside, Open};
+use super::super::place::{PortTarget, RequestSandbox};
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::contexts::{Scope, hidden};
@@ -52,7 +52,7 @@ struct ExecuteRequest {
 
 /// A run of a cell for a client.
 #[derive(Debug)]
-struct Run {
+struct CellRun {
     e2b: E2b,
     held: HeldSandbox,
     context: Scope,
@@ -69,8 +69,8 @@ struct Client {
 
 pub(super) async fn execute(
     State(e2b): State<E2b>,
-    Inside(held): Inside,
-    _: Open,
+    RequestSandbox(held): RequestSandbox,
+    _: PortTarget,
     body: Bytes,
 ) -> Answer<Response> {
     let request: ExecuteRequest = read(&body)?;
@@ -92,7 +92,7 @@ pub(super) async fn execute(
     let gone = CancellationToken::new();
     let tasks = e2b.host.tasks.clone();
     let resident = Arc::clone(&held);
-    let run = Run {
+    let run = CellRun {
         client: Client {
             lines,
             gone: gone.clone(),
@@ -162,7 +162,7 @@ impl Client {
     }
 }
 
-impl Run {
+impl CellRun {
     /// Runs the cell in its context.
     async fn cell(&self, code: String) {
         let execution_count = self.context.next();

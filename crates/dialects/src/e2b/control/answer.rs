@@ -19,7 +19,7 @@ const MIB: u64 = 1 << 20;
 /// A sandbox that was created or connected.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Connected {
+pub(super) struct SandboxAnswer {
     #[serde(rename = "templateID")]
     template: String,
     #[serde(rename = "sandboxID")]
@@ -40,7 +40,7 @@ pub(super) struct Connected {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Detail {
     #[serde(flatten)]
-    connected: Connected,
+    connected: SandboxAnswer,
     started_at: String,
     end_at: String,
     cpu_count: u64,
@@ -62,7 +62,7 @@ struct Lifecycle {
     on_timeout: &'static str,
 }
 
-impl Connected {
+impl SandboxAnswer {
     pub(super) fn of(e2b: &E2b, held: &HeldSandbox) -> Self {
         let kept = &held.kept;
         Self {
@@ -82,7 +82,7 @@ impl Detail {
     pub(super) fn of(e2b: &E2b, held: &HeldSandbox, opens: bool) -> Self {
         let limits = e2b.host.interpreter.limits();
         let life = *held.kept.life.borrow();
-        let mut connected = Connected::of(e2b, held);
+        let mut connected = SandboxAnswer::of(e2b, held);
         if !opens {
             connected.envd_access_token = None;
             connected.traffic_access_token = None;

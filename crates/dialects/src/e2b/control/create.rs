@@ -23,7 +23,7 @@ use super::super::place::{Caller, ID};
 use super::super::sandbox::{HeldSandbox, Life, Sandbox};
 use super::super::secret::Token;
 use super::super::state::{E2b, FOREVER};
-use super::answer::Connected;
+use super::answer::SandboxAnswer;
 use super::request::{NewSandbox, TEMPLATES};
 use super::retries::Attempt;
 use crate::bounded::BoundedName;
@@ -37,7 +37,7 @@ pub(super) async fn create(
     Caller(owner): Caller,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer<(StatusCode, Json<Connected>)> {
+) -> Answer<(StatusCode, Json<SandboxAnswer>)> {
     let request: NewSandbox = read(&body)?;
     request.check(&e2b.options)?;
     let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
@@ -59,7 +59,7 @@ pub(super) async fn create(
                 .map_err(|error| Problem::internal("create a sandbox", &error))??
         }
     };
-    Ok((StatusCode::CREATED, Json(Connected::of(&e2b, &held))))
+    Ok((StatusCode::CREATED, Json(SandboxAnswer::of(&e2b, &held))))
 }
 
 /// Returns a timeout that a sandbox may have.

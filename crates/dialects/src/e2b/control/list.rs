@@ -33,7 +33,7 @@ const PARAMETERS: [&str; 7] = [
 
 /// Filter of a list.
 #[derive(Debug, Default)]
-struct Wanted {
+struct ListFilter {
     metadata: BTreeMap<String, String>,
     states: Vec<String>,
     limit: usize,
@@ -54,7 +54,7 @@ pub(super) async fn running(
     if let Some((name, _)) = pairs(&query).iter().find(|(name, _)| name != "metadata") {
         return Err(unknown_parameter(name, &["metadata"]));
     }
-    let mut wanted = Wanted::read(&query)?;
+    let mut wanted = ListFilter::read(&query)?;
     wanted.states = vec!["running".to_owned()];
     let held = wanted.select(&e2b, owner.name());
     Ok(Json(held.iter().map(|it| Detail::of(&e2b, it, false)).collect()))
@@ -66,7 +66,7 @@ pub(super) async fn page(
     Caller(owner): Caller,
     RawQuery(query): RawQuery,
 ) -> Answer<(HeaderMap, Json<Vec<Detail>>)> {
-    let wanted = Wanted::read(&query.unwrap_or_default())?;
+    let wanted = ListFilter::read(&query.unwrap_or_default())?;
     let mut held = wanted.select(&e2b, owner.name());
     let mut headers = HeaderMap::new();
     if held.len() > wanted.limit {
@@ -83,7 +83,7 @@ pub(super) async fn page(
     Ok((headers, Json(list)))
 }
 
-impl Wanted {
+impl ListFilter {
     fn read(query: &str) -> Answer<Self> {
         let mut wanted = Self {
             limit: PAGE,
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn metadata_are_a_query_in_the_query() {
-        let wanted = Wanted::read("metadata=a%3D1%26b%3Dx%2520y&state=paused,running&limit=2").unwrap();
+        let wanted = ListFilter::read("metadata=a%3D1%26b%3Dx%2520y&state=paused,running&limit=2").unwrap();
         let expected = [("a", "1"), ("b", "x y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(wanted.metadata, BTreeMap::from(expected));
         assert_eq!((wanted.states.len(), wanted.limit), (2, 2));
@@ -218,7 +218,7 @@ mod tests {
             "startedAfter=today",
             "team=x",
         ] {
-            assert!(Wanted::read(query).is_err(), "{query}");
+            assert!(ListFilter::read(query).is_err(), "{query}");
         }
     }
 }

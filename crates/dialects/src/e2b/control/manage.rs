@@ -10,7 +10,7 @@ use super::super::body::read;
 use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
 use super::super::state::E2b;
-use super::answer::{Connected, Detail};
+use super::answer::{Detail, SandboxAnswer};
 use super::create::{TIMEOUT, lifetime};
 use super::request::MEMORY;
 
@@ -108,7 +108,7 @@ pub(super) async fn connect(
     Caller(owner): Caller,
     Path(id): Path<String>,
     body: Bytes,
-) -> Answer<(StatusCode, Json<Connected>)> {
+) -> Answer<(StatusCode, Json<SandboxAnswer>)> {
     let request: ConnectRequest = read(&body)?;
     with_memory(request.memory)?;
     let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
@@ -119,7 +119,7 @@ pub(super) async fn connect(
     } else {
         StatusCode::OK
     };
-    Ok((status, Json(Connected::of(&e2b, &held))))
+    Ok((status, Json(SandboxAnswer::of(&e2b, &held))))
 }
 
 /// Resumes a paused sandbox, as old clients do.
@@ -128,7 +128,7 @@ pub(super) async fn resume(
     Caller(owner): Caller,
     Path(id): Path<String>,
     body: Bytes,
-) -> Answer<(StatusCode, Json<Connected>)> {
+) -> Answer<(StatusCode, Json<SandboxAnswer>)> {
     let request: ResumeRequest = read(&body)?;
     with_memory(request.memory)?;
     let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
@@ -143,7 +143,7 @@ pub(super) async fn resume(
     if let Some(pauses) = request.auto_pause {
         held.kept.life.send_modify(|life| life.pauses = pauses);
     }
-    Ok((StatusCode::CREATED, Json(Connected::of(&e2b, &held))))
+    Ok((StatusCode::CREATED, Json(SandboxAnswer::of(&e2b, &held))))
 }
 
 /// Pauses a sandbox: it stays in memory, cannot be used, and does not reach its timeout, until it is connected.

@@ -34,7 +34,7 @@ pub(super) struct Fault {
 }
 
 /// A call's answer.
-pub(super) type Called<T> = Result<T, Fault>;
+pub(super) type RpcResult<T> = Result<T, Fault>;
 
 impl Fault {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
@@ -121,7 +121,7 @@ impl From<Error> for Fault {
 }
 
 /// Reads the message of a call with one.
-pub(super) fn message<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Called<T> {
+pub(super) fn message<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> RpcResult<T> {
     let json = if is_stream(headers) {
         let mut rest = body.clone();
         take(&mut rest)?.ok_or_else(|| Fault::invalid("the message is not complete"))?
@@ -132,7 +132,7 @@ pub(super) fn message<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) ->
 }
 
 /// Reads all messages of a client's stream that has ended.
-pub(super) fn messages<T: DeserializeOwned>(body: &Bytes) -> Called<Vec<T>> {
+pub(super) fn messages<T: DeserializeOwned>(body: &Bytes) -> RpcResult<Vec<T>> {
     let mut rest = body.clone();
     let mut all = Vec::new();
     while let Some(json) = take(&mut rest)? {
@@ -145,13 +145,13 @@ pub(super) fn messages<T: DeserializeOwned>(body: &Bytes) -> Called<Vec<T>> {
     }
 }
 
-fn parse<T: DeserializeOwned>(json: &Bytes) -> Called<T> {
+fn parse<T: DeserializeOwned>(json: &Bytes) -> RpcResult<T> {
     let json: &[u8] = if json.is_empty() { b"{}" } else { json };
     serde_json::from_slice(json)
         .map_err(|error| Fault::invalid(format!("invalid message: {}", json_error::describe(&error))))
 }
 
-fn take(rest: &mut Bytes) -> Called<Option<Bytes>> {
+fn take(rest: &mut Bytes) -> RpcResult<Option<Bytes>> {
     let Some((head, _)) = rest.split_first_chunk::<HEAD>() else {
         return Ok(None);
     };
@@ -187,7 +187,7 @@ pub(super) fn wrong_codec(headers: &HeaderMap) -> Option<Response> {
 }
 
 /// Answers a call in the form that it has.
-pub(super) fn answer(headers: &HeaderMap, called: Called<Value>) -> Response {
+pub(super) fn answer(headers: &HeaderMap, called: RpcResult<Value>) -> Response {
     if is_stream(headers) {
         let (sender, messages) = mpsc::channel(1);
         let ended = called.map(|message| drop(sender.try_send(message)));
@@ -203,7 +203,7 @@ pub(super) fn answer(headers: &HeaderMap, called: Called<Value>) -> Response {
 /// Answers with a stream of messages, and how it ended.
 pub(super) fn stream(
     messages: mpsc::Receiver<Value>,
-    ended: impl Future<Output = Called<()>> + Send + 'static,
+    ended: impl Future<Output = RpcResult<()>> + Send + 'static,
 ) -> Response {
     let messages = futures_util::stream::unfold(messages, |mut messages| async {
         let message = messages.recv().await?;

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::super::error::Problem;
 use super::super::paths::absolute;
-use super::super::place::Inside;
+use super::super::place::RequestSandbox;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
-use super::connect::{self, Called, Fault};
+use super::connect::{self, Fault, RpcResult};
 use super::entry::{self, Entry};
 use super::watch;
 use crate::bounded::BoundedName;
@@ -41,13 +41,13 @@ pub(super) async fn call(
     State(e2b): State<E2b>,
     Path(method): Path<String>,
     headers: HeaderMap,
-    inside: Inside,
+    inside: RequestSandbox,
     body: Bytes,
 ) -> Response {
     if let Some(refused) = connect::wrong_codec(&headers) {
         return refused;
     }
-    let Inside(held) = inside;
+    let RequestSandbox(held) = inside;
     let request: Request = match connect::message(&headers, &body) {
         Ok(request) => request,
         Err(fault) => return connect::answer(&headers, Err(fault)),
@@ -67,7 +67,7 @@ pub(super) async fn call(
     connect::answer(&headers, done).into_response()
 }
 
-async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<Value> {
+async fn perform(held: &HeldSandbox, method: &str, request: Request) -> RpcResult<Value> {
     let path = absolute(&request.path);
     let surveyor = &held.kept.daemon.surveyor;
     let question = match method {
@@ -98,7 +98,7 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<V
 }
 
 /// Lists a directory in parts, each of which is a question.
-async fn list(held: &HeldSandbox, path: &str, depth: u32) -> Called<Value> {
+async fn list(held: &HeldSandbox, path: &str, depth: u32) -> RpcResult<Value> {
     let depth = if depth == 0 { DEPTH } else { depth.min(MAX_DEPTH) };
     let mut all: Vec<Entry> = Vec::new();
     let mut skip = 0_u64;

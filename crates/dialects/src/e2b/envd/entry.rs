@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::connect::{Called, Fault};
+use super::connect::{Fault, RpcResult};
 
 /// A file, directory or link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Change {
 }
 
 /// Reads what the sandbox said.
-pub(super) fn read<T: serde::de::DeserializeOwned>(said: &mut Value, name: &str) -> Called<T> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(said: &mut Value, name: &str) -> RpcResult<T> {
     let value = said.get_mut(name).map(Value::take).unwrap_or_default();
     serde_json::from_value(value).map_err(|error| {
         Fault::new(

@@ -22,7 +22,7 @@ use tokio_util::io::ReaderStream;
 use super::super::body::read as read_body;
 use super::super::error::{Answer, Problem};
 use super::super::paths::{HOME, absolute, inside};
-use super::super::place::{self, Inside};
+use super::super::place::{self, RequestSandbox};
 use super::super::sandbox::HeldSandbox;
 use super::super::secret::Operation;
 use super::super::state::E2b;
@@ -35,7 +35,7 @@ const PACKED: usize = 1024;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Named {
+pub(super) struct FileQuery {
     path: Option<String>,
     username: Option<String>,
     signature: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct Named {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Written {
+pub(super) struct WriteAnswer {
     name: String,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -59,7 +59,7 @@ pub(super) struct Compose {
 
 pub(super) async fn read(
     State(e2b): State<E2b>,
-    named: Result<Query<Named>, QueryRejection>,
+    named: Result<Query<FileQuery>, QueryRejection>,
     request: Request,
 ) -> Answer<Response> {
     let Query(named) = named.map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?;
@@ -81,9 +81,9 @@ pub(super) async fn read(
 
 pub(super) async fn write(
     State(e2b): State<E2b>,
-    named: Result<Query<Named>, QueryRejection>,
+    named: Result<Query<FileQuery>, QueryRejection>,
     request: Request,
-) -> Answer<Json<Vec<Written>>> {
+) -> Answer<Json<Vec<WriteAnswer>>> {
     let Query(named) = named.map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?;
     let (parts, body) = request.into_parts();
     let held = opened(&parts, &e2b, &named, Operation::Write).await?;
@@ -145,7 +145,7 @@ pub(super) async fn write(
     Ok(Json(written))
 }
 
-pub(super) async fn compose(Inside(held): Inside, body: Bytes) -> Answer<Json<Entry>> {
+pub(super) async fn compose(RequestSandbox(held): RequestSandbox, body: Bytes) -> Answer<Json<Entry>> {
     let request: Compose = read_body(&body)?;
     let paths = request.source_paths.iter().map(|path| reachable(path));
     let paths = paths.collect::<Answer<Vec<_>>>()?;
@@ -169,7 +169,7 @@ fn without_metadata(headers: &HeaderMap) -> Answer<()> {
 }
 
 /// Returns the sandbox if the request has its token, or a signature for the path.
-async fn opened(parts: &Parts, e2b: &E2b, named: &Named, operation: Operation) -> Answer<HeldSandbox> {
+async fn opened(parts: &Parts, e2b: &E2b, named: &FileQuery, operation: Operation) -> Answer<HeldSandbox> {
     let held = place::unlocked(parts, e2b).await?;
     let Some(access) = &held.kept.access else {
         return Ok(held);
@@ -204,13 +204,13 @@ async fn put<E: std::fmt::Display>(
     held: &HeldSandbox,
     path: &str,
     content: impl Stream<Item = Result<Bytes, E>> + Unpin,
-) -> Answer<Written> {
+) -> Answer<WriteAnswer> {
     let path = reachable(path)?;
     let received = receiving.receive(content).await?;
     let turn = held.turn().await?;
     let put = turn.session.put_file(inside(&path), received.content).await;
     put.map_err(|error| about(&path, error))?;
-    Ok(Written {
+    Ok(WriteAnswer {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         kind: "file",
         path,

@@ -15,9 +15,9 @@ use tokio::time::sleep;
 
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
-use super::connect::{self, Called, Fault};
+use super::connect::{self, Fault, RpcResult};
 use super::started::Process;
-use crate::process::Reading;
+use crate::process::ProcessReader;
 
 /// Silence after which a message is sent all the same, unless the client names another.
 const BEAT: Duration = Duration::from_secs(50);
@@ -27,7 +27,7 @@ pub(super) fn follow(
     e2b: &E2b,
     held: HeldSandbox,
     process: Process,
-    reading: Reading,
+    reading: ProcessReader,
     until: Option<Duration>,
     headers: &HeaderMap,
 ) -> Response {
@@ -57,7 +57,11 @@ pub(super) fn follow(
     connect::stream(waiting, async move { following.await.unwrap_or(Ok(())) })
 }
 
-async fn tell(process: &Process, mut reading: Reading, messages: &mpsc::Sender<Value>) -> Called<()> {
+async fn tell(
+    process: &Process,
+    mut reading: ProcessReader,
+    messages: &mpsc::Sender<Value>,
+) -> RpcResult<()> {
     while let Some((stream, bytes)) = reading.next().await? {
         let name = match stream {
             _ if process.terminal => "pty",

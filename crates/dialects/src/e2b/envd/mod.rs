@@ -25,10 +25,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::{Answer, Problem};
-use super::place::{self, CODE, Inside};
+use super::place::{self, CODE, RequestSandbox};
 use super::sandbox::HeldSandbox;
 use super::state::E2b;
-use started::Started;
+use started::ProcessTable;
 use surveyor::Surveyor;
 use watch::Watchers;
 
@@ -36,7 +36,7 @@ use watch::Watchers;
 #[derive(Debug, Default)]
 pub(super) struct Daemon {
     surveyor: Surveyor,
-    started: Started,
+    started: ProcessTable,
     watchers: Watchers,
 }
 
@@ -85,18 +85,19 @@ async fn health(
         return Ok("OK".into_response());
     }
     let open =
-        <place::Open as axum::extract::FromRequestParts<E2b>>::from_request_parts(&mut parts, &e2b).await?;
+        <place::PortTarget as axum::extract::FromRequestParts<E2b>>::from_request_parts(&mut parts, &e2b)
+            .await?;
     Ok(match (port, open.port) {
         (CODE, _) | (_, CODE) => Json("OK").into_response(),
         _ => StatusCode::NO_CONTENT.into_response(),
     })
 }
 
-async fn envs(Inside(held): Inside) -> Json<Value> {
+async fn envs(RequestSandbox(held): RequestSandbox) -> Json<Value> {
     Json(json!(held.kept.envs))
 }
 
-async fn own_metrics(State(e2b): State<E2b>, Inside(held): Inside) -> Answer<Json<Value>> {
+async fn own_metrics(State(e2b): State<E2b>, RequestSandbox(held): RequestSandbox) -> Answer<Json<Value>> {
     Ok(Json(metrics(&e2b, &held).await?.daemon()))
 }
 

@@ -16,15 +16,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::paths::{HOME, absolute};
-use super::super::place::Inside;
+use super::super::place::RequestSandbox;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
-use super::connect::{self, Called, Fault};
+use super::connect::{self, Fault, RpcResult};
 use super::follow::{follow, seconds};
 use super::started::{Config, Process, Selector};
 use super::user::USER;
 use crate::bounded::{BoundedDescription, BoundedName};
-use crate::process::{Reading, ended, kill};
+use crate::process::{ProcessReader, ended, kill};
 
 /// Maximum time that a process may take to end after it is killed.
 const KILLED: Duration = Duration::from_secs(5);
@@ -70,22 +70,22 @@ struct Input {
 /// A message of a stream of input.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Streamed {
-    start: Option<Chosen>,
-    data: Option<Given>,
+struct InputMessage {
+    start: Option<ProcessChoice>,
+    data: Option<InputChunk>,
     #[serde(rename = "keepalive")]
     _keepalive: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Chosen {
+struct ProcessChoice {
     process: Selector,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Given {
+struct InputChunk {
     input: Input,
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn call(
     State(e2b): State<E2b>,
     Path(method): Path<String>,
     headers: HeaderMap,
-    Inside(held): Inside,
+    RequestSandbox(held): RequestSandbox,
     body: Bytes,
 ) -> Response {
     if let Some(refused) = connect::wrong_codec(&headers) {
@@ -118,7 +118,7 @@ pub(super) async fn call(
     streamed.unwrap_or_else(|fault| connect::answer(&headers, Err(fault)))
 }
 
-async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<Value> {
+async fn perform(held: &HeldSandbox, method: &str, request: Request) -> RpcResult<Value> {
     let processes = held.session.processes();
     let started = &held.kept.daemon.started;
     if method == "List" {
@@ -156,7 +156,7 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<V
     Ok(json!({}))
 }
 
-async fn stream_input(held: &HeldSandbox, all: Vec<Streamed>) -> Called<Value> {
+async fn stream_input(held: &HeldSandbox, all: Vec<InputMessage>) -> RpcResult<Value> {
     let mut process = None;
     for message in all {
         if let Some(chosen) = message.start {
@@ -173,7 +173,7 @@ async fn stream_input(held: &HeldSandbox, all: Vec<Streamed>) -> Called<Value> {
     Ok(json!({}))
 }
 
-async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &HeaderMap) -> Called<Response> {
+async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &HeaderMap) -> RpcResult<Response> {
     let config: BoundedDescription<Config> = serde_json::from_value(request.process)
         .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;
     let mut env = held.kept.envs.clone();
@@ -205,7 +205,7 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
     };
     held.kept.daemon.started.add(process.clone(), processes);
     let until = seconds(headers, "connect-timeout-ms", 0.001);
-    let reading = Reading::new(&held.session, &process.id, 0);
+    let reading = ProcessReader::new(&held.session, &process.id, 0);
     let (session, id) = (held.session.clone(), process.id.clone());
     e2b.host.tasks.spawn(async move {
         let ended = ended(session.processes(), &id);
@@ -219,7 +219,12 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
 }
 
 /// Follows a process that was started before, from now on.
-async fn attach(e2b: &E2b, held: &HeldSandbox, request: &Request, headers: &HeaderMap) -> Called<Response> {
+async fn attach(
+    e2b: &E2b,
+    held: &HeldSandbox,
+    request: &Request,
+    headers: &HeaderMap,
+) -> RpcResult<Response> {
     let selector: Selector = serde_json::from_value(request.process.clone())
         .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;
     let process = held.kept.daemon.started.find(&selector)?;
@@ -231,12 +236,12 @@ async fn attach(e2b: &E2b, held: &HeldSandbox, request: &Request, headers: &Head
             process.pid
         )));
     }
-    let reading = Reading::from_now(&held.session, &process.id).await?;
+    let reading = ProcessReader::from_now(&held.session, &process.id).await?;
     let until = seconds(headers, "connect-timeout-ms", 0.001);
     Ok(follow(e2b, hold(held)?, process, reading, until, headers))
 }
 
-fn hold(held: &HeldSandbox) -> Called<HeldSandbox> {
+fn hold(held: &HeldSandbox) -> RpcResult<HeldSandbox> {
     held.hold()
         .ok_or_else(|| Fault::new("unavailable", "the sandbox has ended"))
 }
@@ -251,7 +256,7 @@ impl Pty {
 }
 
 impl Input {
-    fn bytes(&self) -> Called<Vec<u8>> {
+    fn bytes(&self) -> RpcResult<Vec<u8>> {
         let text = self.stdin.as_ref().or(self.pty.as_ref());
         let text = text.ok_or_else(|| Fault::invalid("the request has no input"))?;
         let bytes = STANDARD
@@ -269,7 +274,7 @@ impl Input {
 }
 
 /// Reads a signal by its name or number.
-fn signal(given: &Value) -> Called<ProcessSignal> {
+fn signal(given: &Value) -> RpcResult<ProcessSignal> {
     match given {
         Value::String(name) if name == "SIGNAL_SIGKILL" => Ok(ProcessSignal::KILL),
         Value::String(name) if name == "SIGNAL_SIGTERM" => Ok(ProcessSignal::TERM),

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::connect::{Called, Fault};
+use super::connect::{Fault, RpcResult};
 use crate::bounded::{BoundedDescription, BoundedName};
 
 /// A program to start, as E2B describes it.
@@ -43,9 +43,9 @@ pub(super) struct Process {
 
 /// All of a sandbox.
 #[derive(Debug, Default)]
-pub(super) struct Started(Mutex<HashMap<u32, Process>>);
+pub(super) struct ProcessTable(Mutex<HashMap<u32, Process>>);
 
-impl Started {
+impl ProcessTable {
     pub(super) fn add(&self, process: Process, processes: Processes<'_>) {
         let known: Vec<_> = processes.list().into_iter().map(|it| it.id).collect();
         let mut all = self.all();
@@ -54,7 +54,7 @@ impl Started {
         all.insert(process.pid, process);
     }
 
-    pub(super) fn find(&self, selector: &Selector) -> Called<Process> {
+    pub(super) fn find(&self, selector: &Selector) -> RpcResult<Process> {
         let all = self.all();
         let found = match (selector.pid, &selector.tag) {
             (Some(pid), _) => all.get(&pid).cloned(),

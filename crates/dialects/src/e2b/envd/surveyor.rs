@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::super::sandbox::HeldSandbox;
-use super::connect::{Called, Fault};
+use super::connect::{Fault, RpcResult};
 
 /// The program.
 const PROGRAM: &str = include_str!("surveyor.py");
@@ -36,19 +36,19 @@ struct Program {
 
 impl Surveyor {
     /// Asks a question.
-    pub(super) async fn ask(&self, held: &HeldSandbox, question: &Value) -> Called<Value> {
+    pub(super) async fn ask(&self, held: &HeldSandbox, question: &Value) -> RpcResult<Value> {
         let processes = held.session.processes();
         let mut program = self.0.lock().await;
         if let Some(running) = &mut *program {
             match running.ask(processes, question.clone()).await {
                 Ok(answer) => return read(answer),
-                Err(Ended::Late) => {
+                Err(SurveyFailure::Late) => {
                     // Its answer would be taken for that of the next question.
                     running.end(processes).await;
                     *program = None;
                     return Err(late());
                 }
-                Err(Ended::Gone(_)) => *program = None,
+                Err(SurveyFailure::Gone(_)) => *program = None,
             }
         }
         let running = program.insert(Program::start(processes).await?);
@@ -58,8 +58,8 @@ impl Surveyor {
                 running.end(processes).await;
                 *program = None;
                 match ended {
-                    Ended::Late => Err(late()),
-                    Ended::Gone(reason) => Err(Fault::new("internal", reason)),
+                    SurveyFailure::Late => Err(late()),
+                    SurveyFailure::Gone(reason) => Err(Fault::new("internal", reason)),
                 }
             }
         }
@@ -67,19 +67,19 @@ impl Surveyor {
 }
 
 /// Reason that there is no answer.
-enum Ended {
+enum SurveyFailure {
     Late,
     Gone(String),
 }
 
-impl From<Error> for Ended {
+impl From<Error> for SurveyFailure {
     fn from(error: Error) -> Self {
         Self::Gone(error.to_string())
     }
 }
 
 impl Program {
-    async fn start(processes: Processes<'_>) -> Called<Self> {
+    async fn start(processes: Processes<'_>) -> RpcResult<Self> {
         let order = ProcessOrder {
             command: ["python3", "-I", "-S", "-c", PROGRAM].map(str::to_owned).to_vec(),
             stdin: true,
@@ -94,7 +94,7 @@ impl Program {
         })
     }
 
-    async fn ask(&mut self, processes: Processes<'_>, mut question: Value) -> Result<Value, Ended> {
+    async fn ask(&mut self, processes: Processes<'_>, mut question: Value) -> Result<Value, SurveyFailure> {
         self.last += 1;
         question["number"] = json!(self.last);
         let line = format!("{question}\n");
@@ -104,20 +104,22 @@ impl Program {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Ended::Late);
+                return Err(SurveyFailure::Late);
             }
             let part = processes.output(&self.id, self.read, MAX_OUTPUT, left);
-            let part = timeout(PATIENCE, part).await.map_err(|_| Ended::Late)??;
+            let part = timeout(PATIENCE, part).await.map_err(|_| SurveyFailure::Late)??;
             self.read = part.next;
             if part.lost > 0 {
-                return Err(Ended::Gone("an answer of the sandbox was lost".to_owned()));
+                return Err(SurveyFailure::Gone(
+                    "an answer of the sandbox was lost".to_owned(),
+                ));
             }
             if part.bytes.is_empty() {
                 if part.eof {
                     let report = processes.wait(&self.id, Duration::ZERO).await?;
                     let end = report.state_in_words();
                     let text = String::from_utf8_lossy(&line);
-                    return Err(Ended::Gone(format!(
+                    return Err(SurveyFailure::Gone(format!(
                         "the sandbox's surveyor {end}: {}",
                         text.trim()
                     )));
@@ -126,15 +128,17 @@ impl Program {
             }
             line.extend(part.bytes);
             if line.len() > MOST {
-                return Err(Ended::Gone("an answer of the sandbox is too long".to_owned()));
+                return Err(SurveyFailure::Gone(
+                    "an answer of the sandbox is too long".to_owned(),
+                ));
             }
             if line.last() == Some(&b'\n') {
                 let answer: Value = serde_json::from_slice(&line)
-                    .map_err(|_| Ended::Gone("an answer of the sandbox is not JSON".to_owned()))?;
+                    .map_err(|_| SurveyFailure::Gone("an answer of the sandbox is not JSON".to_owned()))?;
                 if answer["number"] == json!(self.last) {
                     return Ok(answer);
                 }
-                return Err(Ended::Gone(
+                return Err(SurveyFailure::Gone(
                     "an answer of the sandbox is for another question".to_owned(),
                 ));
             }
@@ -162,7 +166,7 @@ const CODES: [&str; 5] = [
     "internal",
 ];
 
-fn read(mut answer: Value) -> Called<Value> {
+fn read(mut answer: Value) -> RpcResult<Value> {
     if let Some(done) = answer.get_mut("done") {
         return Ok(done.take());
     }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::super::paths::absolute;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
-use super::connect::{self, Called, Fault};
+use super::connect::{self, Fault, RpcResult};
 use super::directory::Request;
 use super::entry::{self, Change};
 
@@ -43,7 +43,7 @@ impl Watchers {
 }
 
 impl Watcher {
-    async fn start(held: &HeldSandbox, path: &str, request: &Request) -> Called<Self> {
+    async fn start(held: &HeldSandbox, path: &str, request: &Request) -> RpcResult<Self> {
         let question = json!({"op": "watch", "path": path, "recursive": request.recursive});
         let told = held.kept.daemon.surveyor.ask(held, &question).await;
         let mut said = told.map_err(|fault| fault.about(path))?;
@@ -54,7 +54,7 @@ impl Watcher {
         })
     }
 
-    async fn changes(&self, held: &HeldSandbox) -> Called<Vec<Change>> {
+    async fn changes(&self, held: &HeldSandbox) -> RpcResult<Vec<Change>> {
         let surveyor = &held.kept.daemon.surveyor;
         let mut said = surveyor
             .ask(held, &json!({"op": "changes", "id": self.id}))
@@ -79,7 +79,7 @@ impl Watcher {
     }
 }
 
-pub(super) async fn create(held: &HeldSandbox, path: &str, request: &Request) -> Called<Value> {
+pub(super) async fn create(held: &HeldSandbox, path: &str, request: &Request) -> RpcResult<Value> {
     let watchers = &held.kept.daemon.watchers;
     if watchers.map(|all| all.len()) >= MOST {
         let message = format!("the sandbox has {MOST} watchers, which is the limit; remove one of them");
@@ -91,13 +91,13 @@ pub(super) async fn create(held: &HeldSandbox, path: &str, request: &Request) ->
     Ok(json!({ "watcherId": id }))
 }
 
-pub(super) async fn events(held: &HeldSandbox, id: &str) -> Called<Value> {
+pub(super) async fn events(held: &HeldSandbox, id: &str) -> RpcResult<Value> {
     let found = held.kept.daemon.watchers.map(|all| all.get(id).cloned());
     let watcher = found.ok_or_else(|| Fault::not_found(format!("watcher {id:?} not found")))?;
     Ok(json!({ "events": watcher.changes(held).await? }))
 }
 
-pub(super) async fn remove(held: &HeldSandbox, id: &str) -> Called<Value> {
+pub(super) async fn remove(held: &HeldSandbox, id: &str) -> RpcResult<Value> {
     let found = held.kept.daemon.watchers.map(|all| all.remove(id));
     let watcher = found.ok_or_else(|| Fault::not_found(format!("watcher {id:?} not found")))?;
     watcher.stop(held).await;
@@ -105,7 +105,7 @@ pub(super) async fn remove(held: &HeldSandbox, id: &str) -> Called<Value> {
 }
 
 /// Sends changes as they come, until the client goes.
-pub(super) async fn stream(e2b: &E2b, held: HeldSandbox, request: Request) -> Called<Response> {
+pub(super) async fn stream(e2b: &E2b, held: HeldSandbox, request: Request) -> RpcResult<Response> {
     let watcher = Watcher::start(&held, &absolute(&request.path), &request).await?;
     let (messages, waiting) = mpsc::channel(16);
     let watching = e2b.host.tasks.spawn(async move {
@@ -123,7 +123,7 @@ pub(super) async fn stream(e2b: &E2b, held: HeldSandbox, request: Request) -> Ca
     }))
 }
 
-async fn follow(watcher: &Watcher, held: &HeldSandbox, messages: &mpsc::Sender<Value>) -> Called<()> {
+async fn follow(watcher: &Watcher, held: &HeldSandbox, messages: &mpsc::Sender<Value>) -> RpcResult<()> {
     let mut said = Instant::now();
     loop {
         let changes = watcher.changes(held).await?;

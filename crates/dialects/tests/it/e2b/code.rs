@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{World, refused};
-use crate::support::{Ask, block_on};
+use crate::support::{RequestExt, block_on};
 
 fn types(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|it| it["type"].as_str().unwrap()).collect()

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{World, refused};
-use crate::support::{Ask, KeyRing, Server, block_on, client};
+use crate::support::{KeyRing, RequestExt, Server, block_on, client};
 
 #[test]
 fn a_sandbox_is_created_found_and_killed_by_its_key_only() {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{MAX_UPLOAD, Sandbox, World, refused};
-use crate::support::{Ask, QUOTA, block_on, bounded};
+use crate::support::{QUOTA, RequestExt, block_on, bounded};
 
 /// Messages of a stream, each of which has a head of five bytes.
 pub(super) struct Messages {

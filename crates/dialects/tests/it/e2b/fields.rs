@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use super::envd::{Messages, text};
 use super::{World, refused};
-use crate::support::{Ask, block_on};
+use crate::support::{RequestExt, block_on};
 
 /// Serves a page on a port of the machine, and returns the port.
 async fn page() -> u16 {

@@ -10,7 +10,7 @@ use cellblock_dialects::{DialectTerms, DialectsOptions, E2bOptions};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, KeyRing, Server};
+use crate::support::{KeyRing, RequestExt, Server};
 
 /// Upload limit of the servers.
 const MAX_UPLOAD: u64 = 1 << 20;

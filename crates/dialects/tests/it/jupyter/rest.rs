@@ -6,7 +6,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::server;
-use crate::support::{Ask, KEYS, KeyRing, Server, block_on, bounded, client};
+use crate::support::{KEYS, KeyRing, RequestExt, Server, block_on, bounded, client};
 
 struct Ann<'a> {
     server: &'a Server,

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cellblock_dialects::{DialectsOptions, JwtKey, JwtOptions, LibreChatOptions};
 use cellblock_interpreter::hosting::uploads::UploadAllowance;
-use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit, Unmetered};
+use cellblock_interpreter::hosting::{Admission, Meter, MeterDenial, Owner, Permit, UnlimitedMeter};
 use reqwest::multipart::{Form, Part};
 use reqwest::{RequestBuilder, StatusCode};
 use ring::rand::SystemRandom;
@@ -15,7 +15,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
 use super::{CodeApi, code_api, options};
-use crate::support::{Ask, block_on, client, serve_with};
+use crate::support::{RequestExt, block_on, client, serve_with};
 
 async fn send(request: RequestBuilder) -> (StatusCode, Value) {
     let answer = request.sent().await;
@@ -25,7 +25,7 @@ async fn send(request: RequestBuilder) -> (StatusCode, Value) {
 #[test]
 fn a_key_is_needed_where_there_are_keys_and_owns_its_files() {
     block_on(async {
-        let served = serve_with(options(), &["key-a", "key-b"], Arc::new(Unmetered)).await;
+        let served = serve_with(options(), &["key-a", "key-b"], Arc::new(UnlimitedMeter)).await;
         let api = CodeApi {
             served,
             client: client(),
@@ -101,7 +101,7 @@ impl Meter for NoCellsFor {
     fn cell<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async move {
             if owner.name() == self.0 {
-                return Err(Denied("no cells are left".to_owned()));
+                return Err(MeterDenial("no cells are left".to_owned()));
             }
             Ok(Permit::new(()))
         })

@@ -11,7 +11,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Server, client, serve};
+use crate::support::{RequestExt, Server, client, serve};
 
 fn options() -> DialectsOptions {
     DialectsOptions {

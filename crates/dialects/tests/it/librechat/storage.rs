@@ -6,7 +6,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use super::{code_api, options};
-use crate::support::{Ask, KeyRing, QUOTA, Server, block_on, bounded};
+use crate::support::{KeyRing, QUOTA, RequestExt, Server, block_on, bounded};
 
 #[test]
 fn a_batch_says_of_each_file_what_came_of_it() {

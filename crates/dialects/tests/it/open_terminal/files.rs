@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Chat, server};
-use crate::support::{Ask, KeyRing, QUOTA, Server, block_on, bounded};
+use crate::support::{KeyRing, QUOTA, RequestExt, Server, block_on, bounded};
 
 fn names(listing: &Value) -> Vec<&str> {
     let entries = listing["entries"].as_array().unwrap().iter();

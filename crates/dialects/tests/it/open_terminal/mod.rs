@@ -13,7 +13,7 @@ use cellblock_dialects::open_terminal::OpenTerminalOptions;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use crate::support::{Ask, KEYS, Server, client};
+use crate::support::{KEYS, RequestExt, Server, client};
 
 /// A chat of one user of Open WebUI.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Chat, server};
-use crate::support::{Ask, block_on};
+use crate::support::{RequestExt, block_on};
 
 /// Writes a notebook of these cells of code, and opens it.
 async fn open(chat: &Chat, path: &str, cells: &[&str]) -> String {

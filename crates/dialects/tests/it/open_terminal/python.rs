@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{Chat, server};
-use crate::support::{Ask, block_on};
+use crate::support::{RequestExt, block_on};
 
 #[test]
 fn variables_stay_and_the_last_expression_is_shown() {

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use super::{Chat, server};
-use crate::support::{Ask, KEYS, KeyRing, Server, block_on};
+use crate::support::{KEYS, KeyRing, RequestExt, Server, block_on};
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 

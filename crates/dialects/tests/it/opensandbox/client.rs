@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_interpreter::hosting::Unmetered;
+use cellblock_interpreter::hosting::UnlimitedMeter;
 use cellblock_testkit::require;
 
 use super::options;
@@ -12,7 +12,7 @@ use crate::support::{block_on, run, serve_with};
 fn the_libraries_of_opensandbox_work() {
     require!(OpenSandboxClient);
     block_on(async {
-        let served = serve_with(options(), &["key-a"], Arc::new(Unmetered)).await;
+        let served = serve_with(options(), &["key-a"], Arc::new(UnlimitedMeter)).await;
         let domain = format!("{}/opensandbox", served.address);
         let variables = [
             ("OPEN_SANDBOX_DOMAIN", domain.as_str()),

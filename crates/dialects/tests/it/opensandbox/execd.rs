@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{events, of, open, text};
-use crate::support::{Ask, block_on};
+use crate::support::{RequestExt, block_on};
 
 #[test]
 fn code_that_raises_says_so_after_its_output() {

@@ -5,10 +5,10 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Opened, open, open_at, options};
-use crate::support::{Ask, KeyRing, QUOTA, Server, block_on, bounded};
+use super::{SandboxClient, open, open_at, options};
+use crate::support::{KeyRing, QUOTA, RequestExt, Server, block_on, bounded};
 
-async fn upload(opened: &Opened, path: &str, content: &'static str, mode: u32) -> StatusCode {
+async fn upload(opened: &SandboxClient, path: &str, content: &'static str, mode: u32) -> StatusCode {
     let metadata = json!({"path": path, "mode": mode}).to_string();
     let form = Form::new()
         .part("metadata", Part::text(metadata).file_name("metadata"))

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::hosting::Unmetered;
+use cellblock_interpreter::hosting::UnlimitedMeter;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{of, open, options, text};
-use crate::support::{Ask, block_on, client, serve, serve_with};
+use crate::support::{RequestExt, block_on, client, serve, serve_with};
 
 #[test]
 fn the_five_requests_of_litellm_run_code() {
@@ -195,7 +195,7 @@ fn what_a_server_does_not_have_is_refused_by_name() {
 #[test]
 fn a_key_and_a_token_open_only_their_own_sandboxes() {
     block_on(async {
-        let served = serve_with(options(), &["key-a", "key-b"], Arc::new(Unmetered)).await;
+        let served = serve_with(options(), &["key-a", "key-b"], Arc::new(UnlimitedMeter)).await;
         let client = client();
         let sandboxes = served.url("/opensandbox/v1/sandboxes");
         let none = client.post(&sandboxes).json(&json!({})).sent().await;

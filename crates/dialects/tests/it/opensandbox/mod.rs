@@ -10,7 +10,7 @@ use cellblock_dialects::{DialectsOptions, OpenSandboxOptions};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Server, client, serve};
+use crate::support::{RequestExt, Server, client, serve};
 
 pub(crate) fn options() -> DialectsOptions {
     DialectsOptions {
@@ -20,7 +20,7 @@ pub(crate) fn options() -> DialectsOptions {
 }
 
 /// A sandbox of a server of its own, as a client has it.
-pub(crate) struct Opened {
+pub(crate) struct SandboxClient {
     pub(crate) served: Server,
     pub(crate) client: Client,
     pub(crate) id: String,
@@ -29,12 +29,12 @@ pub(crate) struct Opened {
 }
 
 /// Makes a sandbox and asks for its execd, with the requests of LiteLLM.
-pub(crate) async fn open() -> Opened {
+pub(crate) async fn open() -> SandboxClient {
     open_at(serve(options()).await).await
 }
 
 /// The same at a server of the test's own.
-pub(crate) async fn open_at(served: Server) -> Opened {
+pub(crate) async fn open_at(served: Server) -> SandboxClient {
     let client = client();
     let request = json!({
         "image": {"uri": "opensandbox/code-interpreter:v1.1.0"},
@@ -57,7 +57,7 @@ pub(crate) async fn open_at(served: Server) -> Opened {
     let endpoint: Value = client.get(served.url(&place)).read().await;
     let address = served.address;
     assert_eq!(endpoint["endpoint"], format!("{address}/opensandbox/execd/{id}"));
-    Opened {
+    SandboxClient {
         execd: format!("http://{}", endpoint["endpoint"].as_str().unwrap()),
         token: endpoint["headers"]["X-EXECD-ACCESS-TOKEN"]
             .as_str()
@@ -69,7 +69,7 @@ pub(crate) async fn open_at(served: Server) -> Opened {
     }
 }
 
-impl Opened {
+impl SandboxClient {
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client
             .request(method, format!("{}{path}", self.execd))

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::{Opened, open};
-use crate::support::{Ask, block_on};
+use super::{SandboxClient, open};
+use crate::support::{RequestExt, block_on};
 
 /// A connection to a terminal.
 struct Socket {
@@ -21,7 +21,7 @@ struct Socket {
     closed: Option<u16>,
 }
 
-impl Opened {
+impl SandboxClient {
     async fn terminal(&self, request: Value) -> String {
         let made = self.request(Method::POST, "/pty").json(&request).sent().await;
         assert_eq!(made.status(), StatusCode::CREATED);

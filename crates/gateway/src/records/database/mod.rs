@@ -42,10 +42,10 @@ pub(crate) use params;
 
 /// A connection to a database.
 #[derive(Debug)]
-pub struct Database(Connected);
+pub struct Database(DatabaseConnection);
 
 #[derive(Debug)]
-enum Connected {
+enum DatabaseConnection {
     Sqlite(rusqlite::Connection),
     Postgres(PostgresSession),
 }
@@ -83,8 +83,8 @@ impl Database {
     /// Runs a statement, and returns the number of rows that it changed.
     pub fn execute(&self, sql: &str, values: &[DatabaseValue<'_>]) -> DatabaseResult<u64> {
         match &self.0 {
-            Connected::Sqlite(connection) => sqlite::execute(connection, sql, values),
-            Connected::Postgres(session) => session.execute(sql, values),
+            DatabaseConnection::Sqlite(connection) => sqlite::execute(connection, sql, values),
+            DatabaseConnection::Postgres(session) => session.execute(sql, values),
         }
     }
 
@@ -96,8 +96,8 @@ impl Database {
         mut read: impl FnMut(&DatabaseRow<'_>) -> DatabaseResult<T>,
     ) -> DatabaseResult<Vec<T>> {
         match &self.0 {
-            Connected::Sqlite(connection) => sqlite::query(connection, sql, values, read),
-            Connected::Postgres(session) => {
+            DatabaseConnection::Sqlite(connection) => sqlite::query(connection, sql, values, read),
+            DatabaseConnection::Postgres(session) => {
                 let rows = session.query(sql, values)?;
                 rows.iter().map(|row| read(&DatabaseRow::Postgres(row))).collect()
             }
@@ -122,14 +122,14 @@ impl Database {
     /// Runs statements without values.
     pub fn batch(&self, sql: &str) -> DatabaseResult<()> {
         match &self.0 {
-            Connected::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
-            Connected::Postgres(session) => session.batch(sql),
+            DatabaseConnection::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
+            DatabaseConnection::Postgres(session) => session.batch(sql),
         }
     }
 
     /// Returns the clock that all gateways of this database share; `None` if it has only one gateway.
     pub(crate) fn clock(&self) -> DatabaseResult<Option<DatabaseClock>> {
-        if let Connected::Sqlite(_) = &self.0 {
+        if let DatabaseConnection::Sqlite(_) = &self.0 {
             return Ok(None);
         }
         let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT), \
@@ -146,8 +146,8 @@ impl Database {
     pub fn transaction(&mut self) -> DatabaseResult<DatabaseTransaction<'_>> {
         self.batch(match &self.0 {
             // It waits for another process that writes. A transaction that read before it writes could not: it would fail.
-            Connected::Sqlite(_) => "BEGIN IMMEDIATE",
-            Connected::Postgres(_) => "BEGIN",
+            DatabaseConnection::Sqlite(_) => "BEGIN IMMEDIATE",
+            DatabaseConnection::Postgres(_) => "BEGIN",
         })?;
         Ok(DatabaseTransaction {
             database: self,
@@ -194,9 +194,9 @@ impl DatabaseTransaction<'_> {
 
     fn advise(&self, sql: &str, name: &str) -> DatabaseResult<()> {
         match &self.0 {
-            Connected::Sqlite(_) => Ok(()),
+            DatabaseConnection::Sqlite(_) => Ok(()),
             // Other programs may use locks of the same database.
-            Connected::Postgres(session) => {
+            DatabaseConnection::Postgres(session) => {
                 session.query(sql, params![format!("cellblock {name}")]).map(drop)
             }
         }
@@ -210,8 +210,8 @@ impl Drop for DatabaseTransaction<'_> {
         }
         match &self.0 {
             // Some errors have rolled it back already.
-            Connected::Sqlite(connection) if connection.is_autocommit() => {}
-            Connected::Sqlite(_) => {
+            DatabaseConnection::Sqlite(connection) if connection.is_autocommit() => {}
+            DatabaseConnection::Sqlite(_) => {
                 if let Err(error) = self.batch("ROLLBACK") {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
@@ -219,7 +219,7 @@ impl Drop for DatabaseTransaction<'_> {
                     );
                 }
             }
-            Connected::Postgres(session) => session.roll_back(),
+            DatabaseConnection::Postgres(session) => session.roll_back(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cellblock_settings::MissingFeature;
 
 use super::url::{InvalidPostgresUrl, RootsError};
-use super::{Connected, Database, DatabaseResult, DatabaseValue};
+use super::{Database, DatabaseConnection, DatabaseResult, DatabaseValue};
 use crate::records::RecordsError;
 
 pub(in crate::records) use NoPostgres as PostgresError;
@@ -50,7 +50,7 @@ impl NoPostgres {
 
     pub(in crate::records) fn connection(&self) -> Ready<Result<Database, RecordsError>> {
         let never = self.never;
-        ready(Ok(Database(Connected::Postgres(Self { never }))))
+        ready(Ok(Database(DatabaseConnection::Postgres(Self { never }))))
     }
 
     pub(super) fn execute(&self, _: &str, _: &[DatabaseValue<'_>]) -> DatabaseResult<u64> {

@@ -3,7 +3,7 @@
 //! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is for Postgres alone, and a part
 //! between `/* sqlite: */` and `/* :sqlite */` for `SQLite`.
 
-use super::{Connected, Database, DatabaseResult, params};
+use super::{Database, DatabaseConnection, DatabaseResult, params};
 
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
 const STEPS: &[&str] = &[include_str!("../schema.sql")];
@@ -47,10 +47,10 @@ impl Database {
     /// Returns the version of the schema of this database: 0 if there is none yet.
     pub(in crate::records) fn version(&self) -> DatabaseResult<u32> {
         let version = match &self.0 {
-            Connected::Sqlite(connection) => {
+            DatabaseConnection::Sqlite(connection) => {
                 return Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?);
             }
-            Connected::Postgres(_) => {
+            DatabaseConnection::Postgres(_) => {
                 let made = "SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('cellblock_schema')";
                 if self.exists(made, &[])? {
                     self.first("SELECT version FROM cellblock_schema", &[], |row| {
@@ -67,7 +67,7 @@ impl Database {
     /// Brings the schema up to date. Processes that start at the same time apply each step once. Returns the version that was found: if it is
     /// newer than the known one, or too old, nothing has been changed.
     pub(in crate::records) fn migrate(&mut self) -> DatabaseResult<u32> {
-        let is_sqlite = matches!(&self.0, Connected::Sqlite(_));
+        let is_sqlite = matches!(&self.0, DatabaseConnection::Sqlite(_));
         let transaction = self.transaction()?;
         if !is_sqlite {
             transaction.lock("schema")?;
@@ -97,8 +97,10 @@ impl Database {
     /// Returns whether there is a table for keys, without which there can be no keys.
     pub(in crate::records) fn has_keys(&self) -> DatabaseResult<bool> {
         match &self.0 {
-            Connected::Sqlite(_) => self.exists("SELECT 1 FROM sqlite_schema WHERE name = 'keys'", &[]),
-            Connected::Postgres(_) => Ok(self.version()? > 0),
+            DatabaseConnection::Sqlite(_) => {
+                self.exists("SELECT 1 FROM sqlite_schema WHERE name = 'keys'", &[])
+            }
+            DatabaseConnection::Postgres(_) => Ok(self.version()? > 0),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
-use super::{Connected, Database, DatabaseResult, DatabaseRow, DatabaseValue};
+use super::{Database, DatabaseConnection, DatabaseResult, DatabaseRow, DatabaseValue};
 
 /// Maximum time for which a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub(in crate::records) fn open(path: &Path) -> DatabaseResult<Database> {
 pub(in crate::records) fn open_to_read(path: &Path) -> DatabaseResult<Database> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.busy_timeout(BUSY)?;
-    Ok(Database(Connected::Sqlite(connection)))
+    Ok(Database(DatabaseConnection::Sqlite(connection)))
 }
 
 /// Makes a database that ends with the process.
@@ -50,7 +50,7 @@ fn set_up(connection: Connection) -> DatabaseResult<Database> {
     // With a write-ahead log this survives a crash of the process; a crash of the machine may cost the last moments.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    Ok(Database(Connected::Sqlite(connection)))
+    Ok(Database(DatabaseConnection::Sqlite(connection)))
 }
 
 pub(super) fn execute(
@@ -88,8 +88,8 @@ impl Database {
     /// The same within another time.
     pub(in crate::records) fn damage_within(&mut self, limit: Duration) -> DatabaseResult<Option<String>> {
         match &mut self.0 {
-            Connected::Sqlite(connection) => quick_check(connection, limit),
-            Connected::Postgres(_) => Ok(None),
+            DatabaseConnection::Sqlite(connection) => quick_check(connection, limit),
+            DatabaseConnection::Postgres(_) => Ok(None),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The responses of an owner, and what a model read and said for one.
 
 use crate::records::database::{Database, DatabaseResult, DatabaseRow, params};
-use crate::records::{Page, Paged};
+use crate::records::{ListPage, Page};
 
 /// A response in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) fn list(
     database: &Database,
     owner: &str,
     page: &Page,
-) -> DatabaseResult<Option<Paged<ListedResponse>>> {
+) -> DatabaseResult<Option<ListPage<ListedResponse>>> {
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX).saturating_add(1);
     let mut after: (Option<i64>, &str) = (None, "");
     if let Some(id) = &page.after {
@@ -48,7 +48,7 @@ pub(crate) fn list(
     let mut rows = database.query(&sql, params![owner, after.0, after.1, limit], listed)?;
     let more = rows.len() > page.limit;
     rows.truncate(page.limit);
-    Ok(Some(Paged { rows, more }))
+    Ok(Some(ListPage { rows, more }))
 }
 
 /// Returns what the model read and said for a response of an owner, as a JSON list; `None` until it has

@@ -6,8 +6,8 @@ use super::*;
 use crate::records::conformance::over_each_database;
 use crate::records::{ConversationRow, ItemRow, Records};
 
-fn begun(id: &str, owner: &str) -> Begun {
-    Begun {
+fn begun(id: &str, owner: &str) -> ResponseStart {
+    ResponseStart {
         id: id.to_owned(),
         owner: owner.to_owned(),
         holder: "gateway".to_owned(),
@@ -18,8 +18,8 @@ fn begun(id: &str, owner: &str) -> Begun {
     }
 }
 
-fn ended(id: &str, previous: Option<&str>) -> Ended {
-    Ended {
+fn ended(id: &str, previous: Option<&str>) -> ResponseEnd {
+    ResponseEnd {
         id: id.to_owned(),
         owner: "ann".to_owned(),
         status: "completed".to_owned(),
@@ -67,7 +67,7 @@ over_each_database! {
     async fn an_owner_lists_responses_page_by_page(records: Records) {
         with(records, |connection| {
             for (id, created_at) in [("b", 1000), ("a", 1000), ("c", 900), ("d", 2000)] {
-                let begun = Begun { created_at, ..begun(id, "ann") };
+                let begun = ResponseStart { created_at, ..begun(id, "ann") };
                 begin(connection, &begun).unwrap();
             }
             begin(connection, &begun("e", "bob")).unwrap();
@@ -180,7 +180,7 @@ over_each_database! {
         assert_eq!(stored().await.unwrap(), 4 + 11 + 1 + 2 + 3);
         records.annotate_conversation("ann", "conv", "{}".to_owned()).await.unwrap();
         assert_eq!(stored().await.unwrap(), 4 + 2 + 1 + 2 + 3);
-        let left = Left {
+        let left = ConversationUpdate {
             conversation: "conv".to_owned(),
             items: vec![item.clone(), ItemRow { id: "j".to_owned(), ..item }],
             container: None,
@@ -188,7 +188,7 @@ over_each_database! {
             most: 10,
             now: 2000,
         };
-        let kept = Ended {
+        let kept = ResponseEnd {
             events: Some("events".to_owned()),
             evidence: Some("evidence".to_owned()),
             results: vec![KeptResult { sha256: "a".to_owned(), bytes: 100 }],
@@ -239,7 +239,7 @@ over_each_database! {
     async fn an_item_is_found_in_its_turn_or_as_older_records_have_it(records: Records) {
         with(records, |connection| {
             begin(connection, &begun("r1", "ann")).unwrap();
-            let r1 = Ended {
+            let r1 = ResponseEnd {
                 turn: r#"[{"n": 0}, {"n": 1}, {"n": 2}]"#.to_owned(),
                 items: vec![
                     ("ci_1".to_owned(), "[1,2]".to_owned()),
@@ -265,8 +265,8 @@ over_each_database! {
             evidence: None,
         };
         records.add_conversation(row, Vec::new()).await.unwrap();
-        let leaving = |id: &str, conversation: &str| Ended {
-            left: Some(Left {
+        let leaving = |id: &str, conversation: &str| ResponseEnd {
+            left: Some(ConversationUpdate {
                 conversation: conversation.to_owned(),
                 items: vec![ItemRow {
                     id: format!("msg_{id}"),
@@ -294,7 +294,7 @@ over_each_database! {
             }
             // What it goes on from is gone: nothing is kept.
             begin(connection, &begun("r4", "ann")).unwrap();
-            let lost = Ended { previous: Some("r0".to_owned()), ..leaving("r4", "conv") };
+            let lost = ResponseEnd { previous: Some("r0".to_owned()), ..leaving("r4", "conv") };
             assert_eq!(end(connection, &lost).unwrap(), None);
         })
         .await;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cellblock_agent::wire::ApiError;
-use cellblock_interpreter::hosting::{self, Hosted, HostingLimits, Registry, Resident};
+use cellblock_interpreter::hosting::{self, HostingLimits, Registry, Resident, ResidentSession};
 use cellblock_interpreter::{Error, Session};
 use parking_lot::Mutex;
 
@@ -17,7 +17,7 @@ use crate::options::ContainerOptions;
 use crate::state::Gateway;
 
 /// Keeps a container from expiring.
-pub(crate) type HeldContainer = hosting::Held<LiveContainer>;
+pub(crate) type HeldContainer = hosting::ResidentGuard<LiveContainer>;
 
 /// The containers that are at hand. Those of an earlier process are not, and so have expired.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub(crate) struct ContainerState {
     pub(crate) checkpoints: HashMap<String, HashSet<String>>,
 }
 
-impl Hosted for LiveContainer {
+impl ResidentSession for LiveContainer {
     /// One that a response made for itself and that has no sandbox has nothing that could be used again.
     fn idle_timeout(&self) -> Duration {
         if self.auto && !self.has_sandbox() {

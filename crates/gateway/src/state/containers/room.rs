@@ -28,7 +28,7 @@ const ELSEWHERE: Duration = Duration::from_secs(2);
 pub(super) struct Room {
     most: usize,
     most_own: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<RoomCounts>,
     /// Code of each owner that waits, one after the other.
     lines: Mutex<HashMap<String, Line>>,
     /// Notified when a place is free.
@@ -39,7 +39,7 @@ pub(super) struct Room {
 type Line = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 #[derive(Debug, Default)]
-struct Taken {
+struct RoomCounts {
     all: usize,
     own: HashMap<String, usize>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct RoomPermit {
 }
 
 /// Reason that there is no place now.
-enum Full {
+enum RoomRefusal {
     /// The owner's quota is used up.
     Quota(ExceededQuota),
     /// The owner has as many as one may have.
@@ -76,19 +76,19 @@ impl Room {
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, RoomCounts> {
         self.taken.lock()
     }
 
     /// Counts one more, unless there are as many as allowed.
-    fn take(&self, owner: &str) -> Result<(), Full> {
+    fn take(&self, owner: &str) -> Result<(), RoomRefusal> {
         let mut taken = self.taken();
         let own = taken.own.get(owner).copied().unwrap_or_default();
         if own >= self.most_own {
-            return Err(Full::Own(self.most_own));
+            return Err(RoomRefusal::Own(self.most_own));
         }
         if taken.all >= self.most {
-            return Err(Full::All(self.most));
+            return Err(RoomRefusal::All(self.most));
         }
         taken.all += 1;
         taken.own.insert(owner.to_owned(), own + 1);
@@ -140,10 +140,10 @@ pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, 
         let permitted = gateway.quotas.freed();
         let full = match attempt(gateway, owner).await {
             Ok(permit) => return Ok(permit),
-            Err(Full::Broken(error)) => return Err(error.into()),
+            Err(RoomRefusal::Broken(error)) => return Err(error.into()),
             Err(full) => full,
         };
-        let own = matches!(full, Full::Quota(_) | Full::Own(_));
+        let own = matches!(full, RoomRefusal::Quota(_) | RoomRefusal::Own(_));
         let limit = if own && !gateway.containers.may_give_way(owner) {
             // Whoever is next in the line has waited as long.
             let since = *hopeless.get_or_insert_with(Instant::now);
@@ -180,7 +180,7 @@ pub(crate) async fn try_enter(gateway: &Gateway, owner: &str) -> Result<RoomPerm
     entered.map_err(|full| full.into_error(gateway, owner))
 }
 
-impl Full {
+impl RoomRefusal {
     /// The error that says so; one of a quota is logged and counted.
     fn into_error(self, gateway: &Gateway, owner: &str) -> ApiError {
         match self {
@@ -192,16 +192,16 @@ impl Full {
     }
 }
 
-async fn attempt(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
+async fn attempt(gateway: &Gateway, owner: &str) -> Result<RoomPermit, RoomRefusal> {
     loop {
         let full = match place(gateway, owner).await {
             Ok(permit) => return Ok(permit),
             Err(full) => full,
         };
         let whose = match full {
-            Full::Quota(_) | Full::Own(_) => Some(owner),
-            Full::All(_) => None,
-            Full::Broken(_) => return Err(full),
+            RoomRefusal::Quota(_) | RoomRefusal::Own(_) => Some(owner),
+            RoomRefusal::All(_) => None,
+            RoomRefusal::Broken(_) => return Err(full),
         };
         let Some(idle) = gateway.containers.give_way(whose) else {
             return Err(full);
@@ -211,11 +211,14 @@ async fn attempt(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
     }
 }
 
-async fn place(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
+async fn place(gateway: &Gateway, owner: &str) -> Result<RoomPermit, RoomRefusal> {
     let room = &gateway.containers.room;
     room.take(owner)?;
     let asked = gateway.quotas.try_sandbox(owner).await;
-    match asked.map_err(Full::Broken).and_then(|it| it.map_err(Full::Quota)) {
+    match asked
+        .map_err(RoomRefusal::Broken)
+        .and_then(|it| it.map_err(RoomRefusal::Quota))
+    {
         Ok(quota) => Ok(RoomPermit {
             room: Arc::clone(room),
             owner: owner.to_owned(),
@@ -281,9 +284,9 @@ mod tests {
                                 prop_assert!(own < most_own && taken.len() < most);
                                 taken.push(owner);
                             }
-                            Err(Full::Own(limit)) => prop_assert_eq!((own, limit), (most_own, most_own)),
-                            Err(Full::All(limit)) => prop_assert_eq!((taken.len(), limit), (most, most)),
-                            Err(Full::Quota(_) | Full::Broken(_)) => prop_assert!(false, "another reason"),
+                            Err(RoomRefusal::Own(limit)) => prop_assert_eq!((own, limit), (most_own, most_own)),
+                            Err(RoomRefusal::All(limit)) => prop_assert_eq!((taken.len(), limit), (most, most)),
+                            Err(RoomRefusal::Quota(_) | RoomRefusal::Broken(_)) => prop_assert!(false, "another reason"),
                         }
                     }
                     Step::GiveBack(at) if !taken.is_empty() => room.give_back(taken.swap_remove(at % taken.len())),

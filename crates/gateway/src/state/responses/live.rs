@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::log::Log;
 use super::seal::Seal;
 use super::suspended::SuspendedTurns;
-use super::unwritten::Unwritten;
+use super::unwritten::UnwrittenEnds;
 use crate::options::ResponseOptions;
 
 /// State that responses share while the process lives.
@@ -26,7 +26,7 @@ pub(crate) struct LiveResponses {
     /// Turns whose code waits for its client.
     pub(crate) suspended: SuspendedTurns,
     /// Ends that are to be written.
-    pub(crate) unwritten: Unwritten,
+    pub(crate) unwritten: UnwrittenEnds,
 }
 
 /// A background response that runs or waits.
@@ -47,7 +47,7 @@ impl LiveResponses {
             )),
             seal: OnceCell::new(),
             suspended: SuspendedTurns::default(),
-            unwritten: Unwritten::default(),
+            unwritten: UnwrittenEnds::default(),
         }
     }
 

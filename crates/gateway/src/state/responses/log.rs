@@ -13,13 +13,13 @@ const MAX_BYTES: usize = 8 << 20;
 /// The events of a response, as frames. Each has its number.
 #[derive(Debug)]
 pub(crate) struct Log {
-    kept: Mutex<Kept>,
+    kept: Mutex<LogFrames>,
     /// Counts what happened, for those who wait.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LogFrames {
     frames: VecDeque<Arc<str>>,
     /// The number of the first.
     first: u64,
@@ -51,7 +51,7 @@ impl Log {
         let log = Self::new();
         let (first, frames) = text.split_once('\n').unwrap_or_default();
         let frames = frames.split_inclusive("\n\n").map(Arc::from).collect();
-        *log.kept() = Kept {
+        *log.kept() = LogFrames {
             frames,
             first: first.parse().unwrap_or(0),
             bytes: text.len(),
@@ -123,7 +123,7 @@ impl Log {
             .or(kept.over.then_some(LogPosition::End))
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, LogFrames> {
         self.kept.lock()
     }
 }

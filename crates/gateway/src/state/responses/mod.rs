@@ -9,5 +9,5 @@ pub(crate) mod unwritten;
 
 pub(crate) use live::{LiveResponses, RunningResponse};
 pub(crate) use log::{Log, LogPosition};
-pub(crate) use seal::{Compacted, Seal};
+pub(crate) use seal::{ConversationSummary, Seal};
 pub(crate) use suspended::WaitingTurn;

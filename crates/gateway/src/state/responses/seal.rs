@@ -11,14 +11,14 @@ use crate::random;
 use crate::records::responses;
 use crate::state::Gateway;
 
-/// The form of what is sealed: a [`Compacted`] as JSON.
+/// The form of what is sealed: a [`ConversationSummary`] as JSON.
 const VERSION: u8 = 2;
 /// The form before that: the summary alone.
 const SUMMARY: u8 = 1;
 
 /// A conversation in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Compacted {
+pub(crate) struct ConversationSummary {
     pub(crate) summary: String,
     /// The container that it has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ impl Seal {
     }
 
     /// Seals a conversation for its owner.
-    pub(crate) fn close(&self, owner: &str, compacted: &Compacted) -> Result<String, ApiError> {
+    pub(crate) fn close(&self, owner: &str, compacted: &ConversationSummary) -> Result<String, ApiError> {
         // 96 random bits repeat among 2³² texts with a chance of 2⁻³³, and nobody compacts that often.
         let nonce = random::<NONCE_LEN>();
         let mut sealed = json!(compacted).to_string().into_bytes();
@@ -60,7 +60,7 @@ impl Seal {
     }
 
     /// The conversation, if it was sealed here, for this owner, and was not changed.
-    pub(crate) fn open(&self, owner: &str, sealed: &str) -> Option<Compacted> {
+    pub(crate) fn open(&self, owner: &str, sealed: &str) -> Option<ConversationSummary> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (version, rest) = sealed.split_first()?;
         if !matches!(*version, SUMMARY | VERSION) {
@@ -75,7 +75,7 @@ impl Seal {
         }
         let summary = String::from_utf8(text.to_vec()).ok()?;
         let container = None;
-        Some(Compacted { summary, container })
+        Some(ConversationSummary { summary, container })
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_sealed_item_opens_only_unchanged_for_its_owner_and_key() {
         let seal = Seal::new(&[7; 32]).unwrap();
-        let compacted = Compacted {
+        let compacted = ConversationSummary {
             summary: "the secret is cobalt".to_owned(),
             container: Some("cntr_1".to_owned()),
         };
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_same_text_is_sealed_differently_each_time() {
         let seal = Seal::new(&[7; 32]).unwrap();
-        let compacted = Compacted {
+        let compacted = ConversationSummary {
             summary: "x".to_owned(),
             container: None,
         };

@@ -14,10 +14,10 @@ use crate::state::Gateway;
 
 /// Turns that wait, by the ids of their responses.
 #[derive(Debug, Default)]
-pub(crate) struct SuspendedTurns(Mutex<HashMap<String, Suspended>>);
+pub(crate) struct SuspendedTurns(Mutex<HashMap<String, SuspendedTurn>>);
 
 #[derive(Debug)]
-struct Suspended {
+struct SuspendedTurn {
     turn: WaitingTurn,
     code: SuspendedCode,
     /// Ends the task that limits its time.
@@ -60,7 +60,7 @@ impl SuspendedTurns {
         all.remove(response).map(|suspended| suspended.code)
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Suspended>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, SuspendedTurn>> {
         self.0.lock()
     }
 }
@@ -69,7 +69,7 @@ impl SuspendedTurns {
 pub(crate) fn add(gateway: &Gateway, turn: WaitingTurn, code: SuspendedCode) {
     let over = CancellationToken::new();
     let (owner, response) = (turn.owner.clone(), turn.response.clone());
-    let suspended = Suspended {
+    let suspended = SuspendedTurn {
         turn,
         code,
         _over: over.clone().drop_guard(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::records::RecordsError;
-use crate::records::responses::{self, Ended};
+use crate::records::responses::{self, ResponseEnd};
 use crate::state::Gateway;
 
 /// Interval between two attempts to write it.
@@ -18,21 +18,21 @@ const MOST: usize = 256;
 
 /// The ends that are to be written, and whether responses can be.
 #[derive(Debug, Default)]
-pub(crate) struct Unwritten {
-    ends: Mutex<HashMap<String, Ended>>,
+pub(crate) struct UnwrittenEnds {
+    ends: Mutex<HashMap<String, ResponseEnd>>,
     broken: AtomicBool,
     /// Whether a task tries again.
     tended: AtomicBool,
 }
 
-impl Unwritten {
+impl UnwrittenEnds {
     /// Whether responses cannot be written now.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
 
     /// The end of an owner's response that is still to be written.
-    pub(crate) fn find(&self, owner: &str, id: &str) -> Option<Ended> {
+    pub(crate) fn find(&self, owner: &str, id: &str) -> Option<ResponseEnd> {
         let ends = self.ends();
         ends.get(id).filter(|ended| ended.owner == owner).cloned()
     }
@@ -46,20 +46,20 @@ impl Unwritten {
     }
 
     /// Keeps an end until it can be written.
-    fn add(&self, ended: Ended) {
+    fn add(&self, ended: ResponseEnd) {
         let mut ends = self.ends();
         if ends.len() < MOST {
             ends.insert(ended.id.clone(), ended);
         }
     }
 
-    fn ends(&self) -> MutexGuard<'_, HashMap<String, Ended>> {
+    fn ends(&self) -> MutexGuard<'_, HashMap<String, ResponseEnd>> {
         self.ends.lock()
     }
 }
 
 /// Keeps an end until it can be written.
-pub(crate) fn add(gateway: &Gateway, ended: Ended) {
+pub(crate) fn add(gateway: &Gateway, ended: ResponseEnd) {
     gateway.responses.unwritten.add(ended);
     tend(gateway);
 }
@@ -117,7 +117,7 @@ async fn mend(gateway: &Gateway) -> Result<(), RecordsError> {
         .records
         .with(|connection| responses::probe(connection))
         .await?;
-    let ends: Vec<Ended> = gateway.responses.unwritten.ends().values().cloned().collect();
+    let ends: Vec<ResponseEnd> = gateway.responses.unwritten.ends().values().cloned().collect();
     for ended in ends {
         let (owner, id) = (ended.owner.clone(), ended.id.clone());
         write(gateway, ended).await?;
@@ -128,12 +128,12 @@ async fn mend(gateway: &Gateway) -> Result<(), RecordsError> {
 
 /// Writes an end. If the conversation that it continued has been deleted, that part is lost and
 /// left out.
-async fn write(gateway: &Gateway, ended: Ended) -> Result<(), RecordsError> {
-    let alone = Ended {
+async fn write(gateway: &Gateway, ended: ResponseEnd) -> Result<(), RecordsError> {
+    let alone = ResponseEnd {
         previous: None,
         ..ended.clone()
     };
-    let write = move |ended: Ended| {
+    let write = move |ended: ResponseEnd| {
         gateway
             .records
             .with(move |connection| responses::end(connection, &ended))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::hosting::{Hosted, Resident};
+use cellblock_interpreter::hosting::{Resident, ResidentSession};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::hibernate::OnIdle;
@@ -117,7 +117,7 @@ impl RestSession {
     }
 }
 
-impl Hosted for RestSession {
+impl ResidentSession for RestSession {
     fn idle_timeout(&self) -> Duration {
         self.terms.lifetime()
     }

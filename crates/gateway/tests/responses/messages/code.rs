@@ -245,7 +245,7 @@ fn an_answer_says_why_it_ends() {
 #[test]
 fn a_turn_with_too_many_steps_is_paused_and_goes_on() {
     use cellblock_agent::provider::Provider;
-    use cellblock_agent::provider::scripted::Scripted;
+    use cellblock_agent::provider::scripted::ScriptedProvider;
     use std::sync::Arc;
 
     block_on(async {
@@ -254,7 +254,7 @@ fn a_turn_with_too_many_steps_is_paused_and_goes_on() {
             says("1."),
             ScriptedAnswer::new().call("c2", "bash_code_execution", r#"{"command": "exit 3"}"#),
         ];
-        let provider = Arc::new(Scripted::new(answers));
+        let provider = Arc::new(ScriptedProvider::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = crate::support::serve_with(model, |options| options.turn.max_steps = 1).await;
         let tools = json!([tool("20250522")]);

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{ask, blocks, tool};
 use crate::market::{read, says};
-use crate::support::{Got, Server, block_on, runs, scripted};
+use crate::support::{HttpAnswer, Server, block_on, runs, scripted};
 
-async fn files(server: &Server, method: &str, path: &str) -> Got {
+async fn files(server: &Server, method: &str, path: &str) -> HttpAnswer {
     let request = server.request(method, path);
     server
         .send(request.header("anthropic-version", "2023-06-01"))

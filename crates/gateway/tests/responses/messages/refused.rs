@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::provider::scripted::Scripted;
+use cellblock_agent::provider::scripted::ScriptedProvider;
 use cellblock_gateway::keys::KeyTerms;
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn a_wrong_request_is_rejected_by_the_name_of_its_field() {
 #[test]
 fn a_request_without_a_key_is_rejected_in_the_form_of_its_api() {
     block_on(async {
-        let server = serve_with(Arc::new(Scripted::new([])), |options| {
+        let server = serve_with(Arc::new(ScriptedProvider::new([])), |options| {
             options.auth.required = true;
         })
         .await;

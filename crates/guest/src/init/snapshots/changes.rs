@@ -35,7 +35,7 @@ impl Differences {
 }
 
 /// Compares a tree with its snapshot.
-pub(super) struct Comparing<'a> {
+pub(super) struct TreeComparison<'a> {
     arena: &'a Arena,
     /// Path of the root.
     root: &'a str,
@@ -48,7 +48,7 @@ pub(super) struct Comparing<'a> {
     left: usize,
 }
 
-impl<'a> Comparing<'a> {
+impl<'a> TreeComparison<'a> {
     pub(super) fn new(
         arena: &'a Arena,
         (root, excluded): (&'a str, &'a [&'a str]),

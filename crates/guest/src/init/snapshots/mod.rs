@@ -9,11 +9,11 @@ use std::path::Path;
 
 use super::path::{Refusal, Roots};
 use arena::Arena;
-use changes::Comparing;
 pub(super) use changes::Differences;
-use passage::Arriving;
-use restore::Restoring;
-use tree::{Entry, Kind, Known, Saving};
+use changes::TreeComparison;
+use passage::SnapshotReceiver;
+use restore::TreeRestorer;
+use tree::{Entry, Kind, KnownContents, TreeWriter};
 
 mod arena;
 mod changes;
@@ -26,7 +26,7 @@ const TREES: [(&str, &[&str]); 2] = [("/workspace", &[]), ("/tmp", &["data"])];
 
 /// Numbers of a new snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Saved {
+pub(super) struct SnapshotSize {
     pub(super) files: u64,
     /// Number of bytes that it has copied.
     pub(super) bytes: u64,
@@ -40,12 +40,12 @@ pub(super) struct Snapshots {
     /// The last one that was saved or restored, whose files are likely unchanged.
     last: u64,
     /// One of another room that arrives.
-    arriving: Option<Arriving>,
+    arriving: Option<SnapshotReceiver>,
 }
 
 impl Snapshots {
     /// Saves the trees under a number that no other snapshot has. At most `limit` bytes are copied.
-    pub(super) fn save(&mut self, roots: &Roots, number: u64, limit: u64) -> Result<Saved, Refusal> {
+    pub(super) fn save(&mut self, roots: &Roots, number: u64, limit: u64) -> Result<SnapshotSize, Refusal> {
         if self.kept.contains_key(&number) {
             return Err(Refusal::new("exists", format!("snapshot {number} exists")));
         }
@@ -62,7 +62,7 @@ impl Snapshots {
         let mut trees: [Vec<Entry>; TREES.len()] = Default::default();
         let mut result = Ok(());
         for (index, (root, excluded)) in TREES.iter().enumerate() {
-            let mut saving = Saving {
+            let mut saving = TreeWriter {
                 arena: &mut arena,
                 known: before.map_or_else(HashMap::new, |trees| known(&trees[index])),
                 root,
@@ -93,7 +93,7 @@ impl Snapshots {
             .iter()
             .flatten()
             .filter(|entry| !matches!(entry.kind, Kind::Directory));
-        let saved = Saved {
+        let saved = SnapshotSize {
             files: files.count() as u64,
             bytes: limit - left,
         };
@@ -109,7 +109,7 @@ impl Snapshots {
         };
         for ((root, excluded), entries) in TREES.iter().zip(trees) {
             let place = roots.place(root)?;
-            let restoring = Restoring::new(arena, place.root.as_fd(), excluded);
+            let restoring = TreeRestorer::new(arena, place.root.as_fd(), excluded);
             restoring.restore(entries).map_err(|(path, errno)| {
                 let refusal = Refusal::from(errno);
                 Refusal::new(
@@ -130,7 +130,7 @@ impl Snapshots {
         let mut differences = Differences::default();
         for (tree, entries) in TREES.into_iter().zip(trees) {
             let directory = tree::open_root(roots.place(tree.0)?.root.as_fd())?;
-            Comparing::new(arena, tree, entries, most, &mut differences).compare(&directory);
+            TreeComparison::new(arena, tree, entries, most, &mut differences).compare(&directory);
         }
         Ok(differences)
     }
@@ -153,7 +153,7 @@ fn not_found(number: u64) -> Refusal {
     Refusal::new("not_found", format!("there is no snapshot {number}"))
 }
 
-fn known(entries: &[Entry]) -> Known<'_> {
+fn known(entries: &[Entry]) -> KnownContents<'_> {
     let files = entries.iter().filter_map(|entry| match &entry.kind {
         Kind::File {
             content,

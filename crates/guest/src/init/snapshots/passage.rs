@@ -18,7 +18,7 @@ const LENGTH: usize = 8;
 
 /// An entry of a tree, on its way.
 #[derive(Debug, Serialize, Deserialize)]
-struct Passing {
+struct TransferEntry {
     path: PathBuf,
     mode: u32,
     modified: (i64, i64),
@@ -36,7 +36,7 @@ enum PassingKind {
 
 /// A snapshot that arrives.
 #[derive(Debug, Default)]
-pub(super) struct Arriving {
+pub(super) struct SnapshotReceiver {
     /// Received part of the list, with its length.
     list: Vec<u8>,
     /// Writer of the contents, as soon as the list is complete.
@@ -45,7 +45,7 @@ pub(super) struct Arriving {
 
 #[derive(Debug)]
 struct Contents {
-    trees: [Vec<Passing>; TREES.len()],
+    trees: [Vec<TransferEntry>; TREES.len()],
     arena: Arena,
     total: u64,
     arrived: u64,
@@ -62,9 +62,9 @@ impl Snapshots {
         let (Some(arena), Some(trees)) = (&self.arena, self.kept.get(&number)) else {
             return Err(unknown(number));
         };
-        let list: Vec<Vec<Passing>> = trees
+        let list: Vec<Vec<TransferEntry>> = trees
             .iter()
-            .map(|tree| tree.iter().map(Passing::of).collect())
+            .map(|tree| tree.iter().map(TransferEntry::of).collect())
             .collect();
         let list = serde_json::to_vec(&list).map_err(|error| broken(&error.to_string()))?;
         let mut head = (list.len() as u64).to_be_bytes().to_vec();
@@ -113,7 +113,7 @@ impl Snapshots {
     }
 }
 
-impl Arriving {
+impl SnapshotReceiver {
     fn add(&mut self, mut part: &[u8]) -> Result<(), Refusal> {
         if self.contents.is_none() {
             let wanted = self.wanted()?;
@@ -165,7 +165,7 @@ impl Arriving {
 
 impl Contents {
     fn new(list: &[u8]) -> Result<Self, Refusal> {
-        let trees: [Vec<Passing>; TREES.len()] =
+        let trees: [Vec<TransferEntry>; TREES.len()] =
             serde_json::from_slice(list).map_err(|error| broken(&error.to_string()))?;
         let mut total = 0_u64;
         for entry in trees.iter().flatten() {
@@ -197,7 +197,7 @@ impl Contents {
     }
 }
 
-impl Passing {
+impl TransferEntry {
     fn of(entry: &Entry) -> Self {
         Self {
             path: entry.path.clone(),

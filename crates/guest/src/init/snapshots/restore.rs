@@ -22,7 +22,7 @@ use super::tree::{Entry, Kind, State, descend, mode, modified, names, open_root}
 const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
 /// Restores one tree.
-pub(super) struct Restoring<'a> {
+pub(super) struct TreeRestorer<'a> {
     arena: &'a Arena,
     root: BorrowedFd<'a>,
     excluded: &'a [&'a str],
@@ -30,7 +30,7 @@ pub(super) struct Restoring<'a> {
     parent: RefCell<Option<(PathBuf, Rc<OwnedFd>)>>,
 }
 
-impl<'a> Restoring<'a> {
+impl<'a> TreeRestorer<'a> {
     pub(super) fn new(arena: &'a Arena, root: BorrowedFd<'a>, excluded: &'a [&'a str]) -> Self {
         Self {
             arena,
@@ -44,7 +44,7 @@ impl<'a> Restoring<'a> {
     pub(super) fn restore(&self, entries: &mut [Entry]) -> Result<(), (PathBuf, Errno)> {
         let root = open_root(self.root).map_err(|error| (PathBuf::new(), error))?;
         let device = fstat(&root).map_err(|error| (PathBuf::new(), error))?.st_dev;
-        let mut wanted = Wanted::new(entries, device);
+        let mut wanted = RestorePlan::new(entries, device);
         let mut at = PathBuf::new();
         self.clear(&root, &mut at, &mut wanted)
             .map_err(|error| (at, error))?;
@@ -63,7 +63,12 @@ impl<'a> Restoring<'a> {
     }
 
     /// Removes what the snapshot does not have, or has as something else. After an error, `at` is the path that it concerns.
-    fn clear(&self, directory: &OwnedFd, at: &mut PathBuf, wanted: &mut Wanted<'_>) -> Result<(), Errno> {
+    fn clear(
+        &self,
+        directory: &OwnedFd,
+        at: &mut PathBuf,
+        wanted: &mut RestorePlan<'_>,
+    ) -> Result<(), Errno> {
         let is_root = at.as_os_str().is_empty();
         for name in names(directory.as_fd())? {
             if is_root && self.excluded.iter().any(|it| *it == name) {
@@ -81,7 +86,7 @@ impl<'a> Restoring<'a> {
         directory: &OwnedFd,
         name: &OsStr,
         path: &mut PathBuf,
-        wanted: &mut Wanted<'_>,
+        wanted: &mut RestorePlan<'_>,
     ) -> Result<(), Errno> {
         let stat = statat(directory, name, NOFOLLOW)?;
         if stat.st_dev != wanted.device {
@@ -229,7 +234,7 @@ impl<'a> Restoring<'a> {
 
 /// Entries that a tree is to have, while the rest is removed.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct RestorePlan<'a> {
     entries: &'a [Entry],
     /// Place of the entry that is likely the next: an unchanged directory lists its names in the same order again.
     next: usize,
@@ -240,7 +245,7 @@ struct Wanted<'a> {
     device: u64,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RestorePlan<'a> {
     fn new(entries: &'a [Entry], device: u64) -> Self {
         Self {
             entries,

@@ -10,22 +10,22 @@ use std::time::{Duration, SystemTime};
 use super::*;
 
 /// Two folders in the place of a room's.
-struct Place {
+struct RoomFolders {
     folder: tempfile::TempDir,
     roots: Roots,
 }
 
-fn place() -> Place {
+fn place() -> RoomFolders {
     let folder = tempfile::tempdir().unwrap();
     for name in ["workspace", "tmp", "tmp/data"] {
         fs::create_dir(folder.path().join(name)).unwrap();
     }
     let open = |name: &str| -> OwnedFd { fs::File::open(folder.path().join(name)).unwrap().into() };
     let roots = Roots::of(open("workspace"), open("tmp"), open("tmp/data"));
-    Place { folder, roots }
+    RoomFolders { folder, roots }
 }
 
-impl Place {
+impl RoomFolders {
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -175,7 +175,7 @@ fn an_unchanged_file_is_not_copied_again_when_the_last_snapshot_is_gone() {
 }
 
 /// Waits until a change of the file would show in its state.
-fn settle(place: &Place, name: &str) {
+fn settle(place: &RoomFolders, name: &str) {
     while tree::State::of(&rustix::fs::stat(place.path(name)).unwrap()).is_none() {
         std::thread::yield_now();
     }
@@ -203,7 +203,7 @@ fn what_cannot_be_saved_is_named_and_leaves_nothing_behind() {
 }
 
 /// Returns the differences from a snapshot, as texts.
-fn changes(snapshots: &Snapshots, place: &Place, most: u32) -> (Vec<String>, u64) {
+fn changes(snapshots: &Snapshots, place: &RoomFolders, most: u32) -> (Vec<String>, u64) {
     let differences = snapshots.changes(&place.roots, 1, most).unwrap();
     let found = differences.found.into_iter();
     let found = found.map(|it| format!("{:?} {}", it.change, it.path)).collect();
@@ -290,7 +290,7 @@ fn a_snapshot_arrives_in_another_room_in_parts_of_any_size() {
     here.write("tmp/t", "temporary");
     let mut snapshots = Snapshots::default();
     snapshots.save(&here.roots, 1, LIMIT).unwrap();
-    let names = |place: &Place| -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
+    let names = |place: &RoomFolders| -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
         let state = place.state().into_iter();
         let shortened =
             state.map(|(path, it)| (path.strip_prefix(place.folder.path()).unwrap().to_owned(), it));

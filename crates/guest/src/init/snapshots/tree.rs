@@ -105,12 +105,12 @@ pub(super) fn mode(stat: &Stat) -> Mode {
 }
 
 /// A file's entry in an earlier snapshot, by its path.
-pub(super) type Known<'a> = HashMap<&'a Path, (&'a Content, State)>;
+pub(super) type KnownContents<'a> = HashMap<&'a Path, (&'a Content, State)>;
 
 /// Saves a tree.
-pub(super) struct Saving<'a> {
+pub(super) struct TreeWriter<'a> {
     pub(super) arena: &'a mut Arena,
-    pub(super) known: Known<'a>,
+    pub(super) known: KnownContents<'a>,
     /// Path of the root, for messages.
     pub(super) root: &'a str,
     /// Entries below the root that are left out.
@@ -122,7 +122,7 @@ pub(super) struct Saving<'a> {
     pub(super) linked: HashMap<u64, PathBuf>,
 }
 
-impl Saving<'_> {
+impl TreeWriter<'_> {
     /// Saves everything below a directory on its own file system.
     pub(super) fn walk(&mut self, directory: &OwnedFd, at: &Path, depth: usize) -> Result<(), Refusal> {
         let stat = fstat(directory)?;

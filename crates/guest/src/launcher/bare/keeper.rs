@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use cellblock_jail::cgroup::{RoomCgroups, Trees};
-use cellblock_jail::error::{During, chain};
+use cellblock_jail::error::{SyscallResult, chain};
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, report, spawn};
 use cellblock_jail::room::RoomLimits;
 use cellblock_jail::scratch::{RoomDir, Scratch};
@@ -14,7 +14,7 @@ use cellblock_jail::walled::{self, Leash};
 use cellblock_jail::{Error, Result, fds, tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::kernel::Place;
+use super::kernel::RoomPaths;
 use super::memory::{self, Memory};
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
 use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
@@ -296,7 +296,7 @@ impl<'a> Keeper<'a> {
     ) -> Result<(Child, OwnedFd)> {
         let (ours, theirs) = fds::packet_pair()?;
         let doors = group.doors()?;
-        let place = Place::new(self.launch, self.scratch, dir);
+        let place = RoomPaths::new(self.launch, self.scratch, dir);
         let shepherd = spawn(0, None, || {
             let mut open = vec![theirs.as_raw_fd(), channel.as_raw_fd()];
             open.extend(doors.iter().map(AsRawFd::as_raw_fd));

@@ -18,7 +18,7 @@ const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys
 
 /// The paths of one room.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RoomPaths {
     pub(super) dir: RoomDir,
     /// Paths that it may read in addition to the system's libraries and commands.
     pub(super) readable: Vec<PathBuf>,
@@ -31,7 +31,7 @@ pub(super) struct Place {
     pub(super) environment: Vec<String>,
 }
 
-impl Place {
+impl RoomPaths {
     pub(super) fn new(launch: &Launch, scratch: &Scratch, dir: &RoomDir) -> Self {
         let image = &launch.image;
         // In a machine of gVisor, a root filesystem is the root already.

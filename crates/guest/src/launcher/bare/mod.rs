@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cellblock_jail::cgroup::Trees;
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::process::spawn;
 use cellblock_jail::protection::Protection;

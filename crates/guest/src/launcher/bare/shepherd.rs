@@ -4,13 +4,13 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use cellblock_jail::bare::Bare;
+use cellblock_jail::bare::BareRoom;
 use cellblock_jail::cgroup::enter as enter_group;
 use cellblock_jail::confine::{ProcessLimits, hide};
-use cellblock_jail::error::{During, chain};
+use cellblock_jail::error::{SyscallResult, chain};
 use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, spawn};
-use cellblock_jail::room::Inside;
+use cellblock_jail::room::RoomHandles;
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::walled::{self, Leash};
 use cellblock_jail::{Error, Result, fds, tree};
@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, set_child_subreaper, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use super::kernel::Place;
+use super::kernel::RoomPaths;
 use crate::init;
 
 /// Token of a launcher's first kernel.
@@ -28,7 +28,7 @@ const FIRST: u64 = 1;
 /// Parts of a room.
 #[derive(Debug)]
 pub(super) struct Room<'a> {
-    pub(super) place: Place,
+    pub(super) place: RoomPaths,
     pub(super) user: Option<u32>,
     pub(super) limits: ProcessLimits,
     pub(super) filters: &'a Filters,
@@ -223,7 +223,7 @@ impl Shepherd {
 impl Room<'_> {
     fn confine(&self, join: bool) -> Result<Option<OwnedFd>> {
         enter_group(&self.doors)?;
-        Bare {
+        BareRoom {
             dir: &self.place.dir,
             readable: &self.place.readable,
             user: self.user,
@@ -247,7 +247,7 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
         let rules = room.confine(false)?;
         hide()?;
         rustix::thread::set_name(c"cellblock-guest").during("name the guest")?;
-        let inside = Inside {
+        let inside = RoomHandles {
             data: opened.map_or_else(|| open_data(room), Ok)?,
             rules,
             dir: Some(room.place.dir.clone()),

@@ -1,6 +1,6 @@
 //! The mappings of a process, and how those of another one differ from them.
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::{Error, Result};
 
 use super::refused;
@@ -10,7 +10,7 @@ const MAX_LIST: usize = 32 * 1024 * 1024;
 
 /// Source of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Backing {
+pub(super) enum AreaBacking {
     /// Memory of the process, including its heap.
     Memory,
     /// Its stack, which grows.
@@ -29,7 +29,7 @@ pub(super) struct Area {
     pub(super) protection: i32,
     pub(super) shared: bool,
     pub(super) offset: u64,
-    pub(super) backing: Backing,
+    pub(super) backing: AreaBacking,
     pub(super) is_heap: bool,
 }
 
@@ -67,16 +67,16 @@ impl Area {
             }
         }
         let backing = if inode != "0" {
-            Backing::File {
+            AreaBacking::File {
                 id: format!("{device} {inode}"),
                 path: path.to_owned(),
             }
         } else if path.is_empty() || path == "[heap]" || path.starts_with("[anon") {
-            Backing::Memory
+            AreaBacking::Memory
         } else if path == "[stack]" {
-            Backing::Stack
+            AreaBacking::Stack
         } else {
-            Backing::Special(path.to_owned())
+            AreaBacking::Special(path.to_owned())
         };
         Some(Self {
             start: number(start)?,
@@ -101,7 +101,7 @@ impl Area {
 
     /// Returns whether the same is mapped at an address in both.
     fn agrees(&self, other: &Self, at: u64) -> bool {
-        let memory = |area: &Self| matches!(area.backing, Backing::Memory | Backing::Stack);
+        let memory = |area: &Self| matches!(area.backing, AreaBacking::Memory | AreaBacking::Stack);
         if self.shared != other.shared {
             return false;
         }
@@ -109,7 +109,7 @@ impl Area {
             return memory(self) && memory(other);
         }
         match (&self.backing, &other.backing) {
-            (Backing::File { id: one, .. }, Backing::File { id: two, .. }) => {
+            (AreaBacking::File { id: one, .. }, AreaBacking::File { id: two, .. }) => {
                 one == two && self.offset + (at - self.start) == other.offset + (at - other.start)
             }
             (one, two) => one == two && (self.start, self.end) == (other.start, other.end),
@@ -122,10 +122,10 @@ impl Area {
             return Err(refused("shared memory"));
         }
         match &self.backing {
-            Backing::File { path, .. } if path.ends_with(" (deleted)") => {
+            AreaBacking::File { path, .. } if path.ends_with(" (deleted)") => {
                 Err(refused("a mapped file that was removed"))
             }
-            Backing::File { path, .. }
+            AreaBacking::File { path, .. }
                 if ["/workspace/", "/tmp/", "/dev/"]
                     .iter()
                     .any(|root| path.starts_with(root)) =>
@@ -181,7 +181,7 @@ impl Plan {
                     if [want, have]
                         .iter()
                         .flatten()
-                        .any(|area| matches!(area.backing, Backing::Special(_)))
+                        .any(|area| matches!(area.backing, AreaBacking::Special(_)))
                     {
                         return Err(refused("an unusual mapping"));
                     }
@@ -208,7 +208,7 @@ fn extend(areas: &mut Vec<Area>, area: Area) {
         && last.end == area.start
         && last.protection == area.protection
         && last.backing == area.backing
-        && (matches!(area.backing, Backing::Memory | Backing::Stack)
+        && (matches!(area.backing, AreaBacking::Memory | AreaBacking::Stack)
             || last.offset + (last.end - last.start) == area.offset)
     {
         last.end = area.end;

@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::FileExt;
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::{Error, Result};
 
-use super::areas::{Area, Backing, Plan, heap_end};
+use super::areas::{Area, AreaBacking, Plan, heap_end};
 use super::refused;
 use super::tracee::Tracee;
 
@@ -49,21 +49,21 @@ fn protection(area: &Area) -> u64 {
 }
 
 fn map(to: &Tracee, area: &Area, there: &[Area]) -> Result<()> {
-    let stack = there.iter().find(|area| area.backing == Backing::Stack);
+    let stack = there.iter().find(|area| area.backing == AreaBacking::Stack);
     let mut flags = libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE;
     let (mut file, mut offset) = (u64::MAX, 0);
     match &area.backing {
-        Backing::Memory | Backing::Stack => {
+        AreaBacking::Memory | AreaBacking::Stack => {
             flags |= libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            if area.backing == Backing::Stack && stack.is_some_and(|stack| area.end <= stack.start) {
+            if area.backing == AreaBacking::Stack && stack.is_some_and(|stack| area.end <= stack.start) {
                 flags |= libc::MAP_GROWSDOWN;
             }
         }
-        Backing::File { path, .. } => {
+        AreaBacking::File { path, .. } => {
             file = open(to, path, stack)?;
             offset = area.offset;
         }
-        Backing::Special(_) => return Err(refused("an unusual mapping")),
+        AreaBacking::Special(_) => return Err(refused("an unusual mapping")),
     }
     let flags = u64::from(flags.cast_unsigned());
     let arguments = [

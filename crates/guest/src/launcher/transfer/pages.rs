@@ -6,11 +6,11 @@
 
 use std::os::fd::OwnedFd;
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::SyscallResult;
 use cellblock_jail::{Error, Result};
 use rustix::io::pread;
 
-use super::areas::{Area, Backing};
+use super::areas::{Area, AreaBacking};
 use super::tracee::Tracee;
 
 const PAGE: usize = 4096;
@@ -43,7 +43,7 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
     let mut content = vec![0_u8; PART * PAGE];
     let mut other = vec![0_u8; PART * PAGE];
     for area in areas {
-        if matches!(area.backing, Backing::Special(_)) || area.shared {
+        if matches!(area.backing, AreaBacking::Special(_)) || area.shared {
             continue;
         }
         let mut at = area.start;
@@ -63,7 +63,7 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
                 .collect();
             let new = |entry: &u64| entry & (PRESENT | SWAPPED) == 0;
             if count == PART
-                && area.backing == Backing::Memory
+                && area.backing == AreaBacking::Memory
                 && steps.iter().all(|it| *it == Step::Copy)
                 && entries[1].iter().all(new)
             {
@@ -106,7 +106,7 @@ pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> 
     let mut contents = [vec![0_u8; size], vec![0_u8; size]];
     let mut entries = [vec![0_u64; PART], vec![0_u64; PART]];
     for area in areas {
-        if matches!(area.backing, Backing::Special(_)) || area.shared {
+        if matches!(area.backing, AreaBacking::Special(_)) || area.shared {
             continue;
         }
         for at in (area.start..area.end).step_by(size) {

@@ -6,13 +6,13 @@ use super::*;
 
 /// Allows an owner this many requests.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct RequestAllowance {
     pub(super) owner: &'static str,
     pub(super) left: AtomicUsize,
     pub(super) bytes: AtomicU64,
 }
 
-impl FetchAllowance for Counted {
+impl FetchAllowance for RequestAllowance {
     fn owner(&self) -> &'static str {
         self.owner
     }
@@ -35,7 +35,7 @@ impl FetchAllowance for Counted {
 
 #[tokio::test]
 async fn only_requests_that_are_made_and_their_answers_count() {
-    let counted = Arc::new(Counted {
+    let counted = Arc::new(RequestAllowance {
         owner: "key_1",
         left: AtomicUsize::new(2),
         ..Counted::default()

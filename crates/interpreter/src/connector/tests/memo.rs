@@ -1,6 +1,6 @@
 //! Calls that get the answers of others.
 
-use super::allowance::Counted;
+use super::allowance::RequestAllowance;
 use super::*;
 
 const LONG: MemoPolicy = MemoPolicy::Shared(Duration::from_hours(1));
@@ -9,7 +9,7 @@ const LONG: MemoPolicy = MemoPolicy::Shared(Duration::from_hours(1));
 fn session(owner: Option<&'static str>, memo: MemoPolicy, shared: &Arc<Memo>) -> Fixture {
     let allowance = owner.map(|owner| {
         let left = AtomicUsize::new(10);
-        Arc::new(Counted {
+        Arc::new(RequestAllowance {
             owner,
             left,
             ..Counted::default()

@@ -12,7 +12,7 @@ use super::*;
 
 /// A connector that returns what it was made with.
 #[derive(Debug)]
-struct Fixed {
+struct FixedConnector {
     answer: Fixture,
     redaction: Redaction,
 }
@@ -23,7 +23,7 @@ enum Fixture {
     Stream(Vec<u8>),
 }
 
-impl Connector for Fixed {
+impl Connector for FixedConnector {
     fn name(&self) -> &'static str {
         "fixed"
     }
@@ -65,7 +65,7 @@ fn granted(answer: Fixture, store: &Store) -> Grants {
         store: Some(store.clone()),
         ..GrantTerms::default()
     };
-    Grants::new(&[Arc::new(Fixed { answer, redaction })], terms)
+    Grants::new(&[Arc::new(FixedConnector { answer, redaction })], terms)
 }
 
 fn memory() -> Store {

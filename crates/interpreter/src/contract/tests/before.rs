@@ -76,7 +76,7 @@ fn every_json_type_is_named() {
 
 #[test]
 fn the_nearest_alias_is_listed_first_and_twenty_at_most() {
-    let known = Known::new(
+    let known = KnownAliases::new(
         (1..=30)
             .map(|n| format!("get_thing_{n}"))
             .chain(["price_7".to_owned()]),
@@ -100,7 +100,7 @@ fn dissimilar_names_get_no_suggestion() {
 
 #[test]
 fn an_invalid_identifier_is_usable_under_a_local_name() {
-    let odd = Known::new(["sum", "my-file"]);
+    let odd = KnownAliases::new(["sum", "my-file"]);
     let contract = with("inputAliases", json!(["sum", "my-file"]));
     assert_eq!(
         codes(&wrong_with(&contract, &[], &odd, false)),

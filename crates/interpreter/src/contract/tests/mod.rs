@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     ArtifactKind, Attempts, CODES, Contract, ContractCall, ContractPolicy, ContractStage, DerivationCall,
-    Known, check_after, check_before,
+    KnownAliases, check_after, check_before,
 };
 use crate::rejection::Rejection;
 
@@ -18,8 +18,8 @@ mod call;
 mod names;
 mod random;
 
-fn known() -> Known {
-    Known::new(["get_price_history_1", "get_price_history_2", "get_reserves_1"])
+fn known() -> KnownAliases {
+    KnownAliases::new(["get_price_history_1", "get_price_history_2", "get_reserves_1"])
 }
 
 fn whole() -> Value {
@@ -66,7 +66,7 @@ fn wrong(contract: &Value, entries: &[(&str, &str)]) -> Vec<Rejection> {
 fn wrong_with(
     contract: &Value,
     entries: &[(&str, &str)],
-    known: &Known,
+    known: &KnownAliases,
     require_inputs: bool,
 ) -> Vec<Rejection> {
     let inputs = inputs(entries);
@@ -91,7 +91,7 @@ fn codes(rejections: &[Rejection]) -> Vec<(&str, &str)> {
 /// One or more examples of every code.
 fn examples() -> Vec<Rejection> {
     use ArtifactKind::{Chart, Image};
-    let odd = Known::new(["sum", "my-file", "get_reserves_1"]);
+    let odd = KnownAliases::new(["sum", "my-file", "get_reserves_1"]);
     let mut attempts = Attempts::default();
     (0..5).for_each(|_| attempts.fail());
     let before = [
@@ -105,8 +105,13 @@ fn examples() -> Vec<Rejection> {
         wrong(&with("reason", json!(" \n")), &[]),
         wrong(&with("reason", json!("a".repeat(2001))), &[]),
         wrong(&with("inputAliases", json!([])), &[]),
-        wrong_with(&with("inputAliases", json!([])), &[], &Known::default(), false),
-        wrong_with(&whole(), &[], &Known::default(), false),
+        wrong_with(
+            &with("inputAliases", json!([])),
+            &[],
+            &KnownAliases::default(),
+            false,
+        ),
+        wrong_with(&whole(), &[], &KnownAliases::default(), false),
         wrong(&with("inputAliases", json!("get_reserves_1")), &[]),
         wrong(&with("inputAliases", json!([1])), &[]),
         wrong(&with("inputAliases", json!(["get_price_histroy_2"])), &[]),

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use cellblock_testkit::{python313, require};
 
-use crate::contract::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
+use crate::contract::{HELPERS, PRELUDE, ReservedReason, is_identifier, reserved};
 
 #[test]
 fn a_name_is_letters_digits_and_underscores() {
@@ -19,14 +19,14 @@ fn a_name_is_letters_digits_and_underscores() {
 #[test]
 fn a_taken_name_says_by_what() {
     for (name, taken) in [
-        ("lambda", Some(Reserved::Keyword)),
-        ("None", Some(Reserved::Keyword)),
-        ("sum", Some(Reserved::Builtin)),
-        ("ZeroDivisionError", Some(Reserved::Builtin)),
-        ("set_result", Some(Reserved::Helper)),
-        ("inputs", Some(Reserved::Prelude)),
-        ("__name__", Some(Reserved::Prelude)),
-        ("_", Some(Reserved::Prelude)),
+        ("lambda", Some(ReservedReason::Keyword)),
+        ("None", Some(ReservedReason::Keyword)),
+        ("sum", Some(ReservedReason::Builtin)),
+        ("ZeroDivisionError", Some(ReservedReason::Builtin)),
+        ("set_result", Some(ReservedReason::Helper)),
+        ("inputs", Some(ReservedReason::Prelude)),
+        ("__name__", Some(ReservedReason::Prelude)),
+        ("_", Some(ReservedReason::Prelude)),
         ("prices", None),
         ("", None),
         ("abs aiter", None),
@@ -36,12 +36,12 @@ fn a_taken_name_says_by_what() {
     assert!(
         HELPERS
             .iter()
-            .all(|name| reserved(name) == Some(Reserved::Helper))
+            .all(|name| reserved(name) == Some(ReservedReason::Helper))
     );
     assert!(
         PRELUDE
             .iter()
-            .all(|name| reserved(name) == Some(Reserved::Prelude))
+            .all(|name| reserved(name) == Some(ReservedReason::Prelude))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::Denied;
+use super::super::MeterDenial;
 use super::MaxUpload;
 
 /// Reason for which an upload ends before it is complete, as a fragment that its client reads.
@@ -18,7 +18,7 @@ pub enum UploadError {
     },
     /// A quota has no room for it; status 429.
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] MeterDenial),
     /// The owner, or all owners together, are sending as much as they may at a time; status 429.
     #[error(
         "receive the upload: {} are being received for {}, and `{}` allows {limit} at a time; wait until another upload has ended",

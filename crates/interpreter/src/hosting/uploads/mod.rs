@@ -22,7 +22,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use tempfile::TempPath;
 use tokio::time::{Instant, timeout_at};
 
-use super::Denied;
+use super::MeterDenial;
 pub use error::UploadError;
 use room::SpoolPermit;
 pub use room::{UploadLimits, UploadRoom};
@@ -37,7 +37,7 @@ pub trait UploadAllowance: Debug + Send + Sync {
     /// # Errors
     ///
     /// Returns the quota that has no room for them.
-    fn take(&mut self, bytes: u64) -> Result<(), Denied>;
+    fn take(&mut self, bytes: u64) -> Result<(), MeterDenial>;
 
     /// Counts for good what was taken.
     fn keep(&mut self);
@@ -45,7 +45,7 @@ pub trait UploadAllowance: Debug + Send + Sync {
 
 /// Any amount.
 impl UploadAllowance for () {
-    fn take(&mut self, _: u64) -> Result<(), Denied> {
+    fn take(&mut self, _: u64) -> Result<(), MeterDenial> {
         Ok(())
     }
 

@@ -16,14 +16,14 @@ const MAX: MaxUpload = MaxUpload {
 
 /// An allowance of so many bytes.
 #[derive(Debug)]
-struct Left(u64);
+struct ByteAllowance(u64);
 
-impl UploadAllowance for Left {
-    fn take(&mut self, bytes: u64) -> Result<(), Denied> {
+impl UploadAllowance for ByteAllowance {
+    fn take(&mut self, bytes: u64) -> Result<(), MeterDenial> {
         self.0 = self
             .0
             .checked_sub(bytes)
-            .ok_or_else(|| Denied("used up".to_owned()))?;
+            .ok_or_else(|| MeterDenial("used up".to_owned()))?;
         Ok(())
     }
 
@@ -73,7 +73,7 @@ async fn a_chunked_upload_ends_with_the_piece_that_exceeds_a_limit_and_leaves_no
     assert_eq!((taken, named(folder.path())), (11, 0));
 
     taken = 0;
-    let allowance = Box::new(Left(250));
+    let allowance = Box::new(ByteAllowance(250));
     let mut upload = room
         .begin(&Owner::new("one"), allowance, DeclaredSize::Unknown, MAX)
         .unwrap();

@@ -35,7 +35,7 @@ const FRAME: &str = "cellblock.frame";
 /// The annotation with the types of a table of which Parquet lacks some, by which a kernel restores their units.
 const TYPES: &str = "cellblock.schema";
 
-type Encoded = Result<Vec<ArrowColumnChunk>, OutputError>;
+type ColumnChunks = Result<Vec<ArrowColumnChunk>, OutputError>;
 
 /// Writes one table. Its row groups are encoded side by side, and written in their order.
 pub(super) struct Writer<W: Write> {
@@ -45,7 +45,7 @@ pub(super) struct Writer<W: Write> {
     /// The row group that is being filled.
     group: RowGroup,
     /// The row groups that are being encoded, with their sizes in bytes.
-    encoding: VecDeque<(JoinHandle<Encoded>, usize)>,
+    encoding: VecDeque<(JoinHandle<ColumnChunks>, usize)>,
     /// Number of earlier row groups.
     groups: usize,
 }
@@ -213,7 +213,7 @@ fn properties() -> WriterPropertiesBuilder {
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
 }
 
-fn encode(mut columns: Vec<ArrowColumnWriter>, schema: &SchemaRef, group: &RowGroup) -> Encoded {
+fn encode(mut columns: Vec<ArrowColumnWriter>, schema: &SchemaRef, group: &RowGroup) -> ColumnChunks {
     for batch in &group.batches {
         let mut writers = columns.iter_mut();
         for (field, column) in schema.fields().iter().zip(batch.columns()) {

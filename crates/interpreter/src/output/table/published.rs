@@ -13,7 +13,7 @@ use crate::output::{DecodingLimits, OutputError};
 
 /// A table that was written.
 #[derive(Debug)]
-pub(crate) struct Published<W> {
+pub(crate) struct WrittenTable<W> {
     pub(crate) file: W,
     /// Hash of its columns and values.
     pub(crate) data_sha256: String,
@@ -26,7 +26,7 @@ pub(crate) fn to_parquet<W: Write + Send>(
     blob: &Blob,
     limits: &DecodingLimits,
     into: W,
-) -> Result<Result<Published<W>, String>, OutputError> {
+) -> Result<Result<WrittenTable<W>, String>, OutputError> {
     let mut batches = match Batches::open(blob, limits)? {
         Ok(batches) => batches,
         Err(why) => return Ok(Err(why)),
@@ -51,7 +51,7 @@ pub(crate) fn to_parquet<W: Write + Send>(
             batches.rows, announced.rows
         )));
     }
-    Ok(Ok(Published {
+    Ok(Ok(WrittenTable {
         file: writer.finish()?,
         data_sha256: digest.finish(),
     }))

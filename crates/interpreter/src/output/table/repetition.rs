@@ -44,19 +44,19 @@ pub(super) fn pays(group: &RowGroup, column: usize) -> bool {
 }
 
 /// Hashes the value of a row.
-type Read<'a> = Box<dyn Fn(usize, &mut DefaultHasher) + 'a>;
+type RowHasher<'a> = Box<dyn Fn(usize, &mut DefaultHasher) + 'a>;
 
 /// The values of one column of a batch.
 struct Values<'a> {
     array: &'a dyn Array,
-    read: Read<'a>,
+    read: RowHasher<'a>,
 }
 
 impl<'a> Values<'a> {
     /// Returns nothing for types that have no dictionary, or whose parts would have one each.
     fn of(batch: &'a RecordBatch, column: usize) -> Option<Self> {
         let array = batch.column(column).as_ref();
-        let read: Read<'a> = match array.data_type() {
+        let read: RowHasher<'a> = match array.data_type() {
             DataType::Utf8 => {
                 let texts = array.as_string::<i32>();
                 Box::new(|at, hasher| texts.value(at).hash(hasher))

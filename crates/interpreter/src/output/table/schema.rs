@@ -20,13 +20,13 @@ const ZONE: usize = 64;
 const SHOWN: usize = 100;
 
 /// A schema that is sound, and that can be stored or not.
-pub(super) enum Checked {
+pub(super) enum SchemaCheck {
     Plain(SchemaRef),
     Unsupported(String),
 }
 
 /// State of a walk over a schema.
-struct Met<'a> {
+struct SchemaWalk<'a> {
     limits: &'a DecodingLimits,
     fields: usize,
     text: u64,
@@ -34,7 +34,7 @@ struct Met<'a> {
 }
 
 /// Checks the first message of a stream.
-pub(super) fn check(raw: &Raw, limits: &DecodingLimits) -> Result<Checked, OutputError> {
+pub(super) fn check(raw: &Raw, limits: &DecodingLimits) -> Result<SchemaCheck, OutputError> {
     let message = raw.message()?;
     let schema = message
         .header_as_schema()
@@ -42,7 +42,7 @@ pub(super) fn check(raw: &Raw, limits: &DecodingLimits) -> Result<Checked, Outpu
     if schema.endianness() != Endianness::Little {
         return Err(OutputError::table("its numbers are big-endian"));
     }
-    let mut met = Met {
+    let mut met = SchemaWalk {
         limits,
         fields: 0,
         text: 0,
@@ -53,7 +53,7 @@ pub(super) fn check(raw: &Raw, limits: &DecodingLimits) -> Result<Checked, Outpu
     }
     met.annotations(schema.custom_metadata())?;
     if let Some(unsupported) = met.unsupported {
-        return Ok(Checked::Unsupported(unsupported));
+        return Ok(SchemaCheck::Unsupported(unsupported));
     }
     let schema = try_fb_to_schema(schema)?;
     for field in schema.fields() {
@@ -70,10 +70,12 @@ pub(super) fn check(raw: &Raw, limits: &DecodingLimits) -> Result<Checked, Outpu
         .get(PANDAS)
         .map(|value| (PANDAS.to_owned(), value.clone()));
     let kept: HashMap<_, _> = kept.into_iter().collect();
-    Ok(Checked::Plain(Arc::new(Schema::new_with_metadata(fields, kept))))
+    Ok(SchemaCheck::Plain(Arc::new(Schema::new_with_metadata(
+        fields, kept,
+    ))))
 }
 
-impl Met<'_> {
+impl SchemaWalk<'_> {
     fn field(&mut self, field: arrow_ipc::Field<'_>, depth: usize) -> Result<(), OutputError> {
         let over = |what, limit: usize, actual: usize| {
             Err(OutputError::Limit {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::batch::Layout;
 use super::cell::{self, Room};
 use super::message::Messages;
-use super::schema::{self, Checked};
+use super::schema::{self, SchemaCheck};
 use crate::output::{DecodingLimits, OutputError};
 
 /// The batches of a stream, each checked before Arrow reads it. One is in memory at a time.
@@ -36,8 +36,8 @@ impl<'a> Batches<'a> {
             return Err(OutputError::table("its stream is empty"));
         };
         let schema = match schema::check(&first, limits)? {
-            Checked::Plain(schema) => schema,
-            Checked::Unsupported(why) => return Ok(Err(why)),
+            SchemaCheck::Plain(schema) => schema,
+            SchemaCheck::Unsupported(why) => return Ok(Err(why)),
         };
         Ok(Ok(Self {
             messages,

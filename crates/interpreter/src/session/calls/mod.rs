@@ -135,7 +135,7 @@ fn refused(code: &str, message: String) -> CallError {
     }
 }
 
-type Running = BoxFuture<'static, (u64, Result<HostReply, CallError>)>;
+type CallFuture = BoxFuture<'static, (u64, Result<HostReply, CallError>)>;
 
 /// The calls of one cell.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub(super) struct Calls<'a> {
     host: &'a dyn HostMethods,
     limits: CallLimits,
     /// Polled beside the cell; see [`Self::answer`].
-    pub(super) running: FuturesUnordered<Running>,
+    pub(super) running: FuturesUnordered<CallFuture>,
     waiting: VecDeque<(u64, HostCall, usize)>,
     waiting_bytes: usize,
     /// Numbers of the calls that have no answer yet, and the size of their blobs in bytes.
@@ -352,7 +352,9 @@ impl<'a> Calls<'a> {
     }
 
     /// Waits for the next call to be answered; pending while none runs.
-    pub(super) async fn next(running: &mut FuturesUnordered<Running>) -> (u64, Result<HostReply, CallError>) {
+    pub(super) async fn next(
+        running: &mut FuturesUnordered<CallFuture>,
+    ) -> (u64, Result<HostReply, CallError>) {
         match running.next().await {
             Some(answered) => answered,
             None => std::future::pending().await,

@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::session::run::scripted::{Last, Step};
+use crate::session::run::scripted::{KernelEnd, Step};
 use crate::session::run::tests::{LONG, block_on, limits, play_with};
-use crate::session::run::{End, Ran, Stop};
+use crate::session::run::{End, RequestResult, Stop};
 
 /// A host whose methods behave as their names say.
 #[derive(Debug)]
@@ -31,18 +31,18 @@ impl Host {
 }
 
 /// Counts the calls whose future was dropped before they ended.
-struct Dropped {
+struct DropCounter {
     count: Arc<AtomicU32>,
     ended: bool,
 }
 
-impl Dropped {
+impl DropCounter {
     fn end(mut self) {
         self.ended = true;
     }
 }
 
-impl Drop for Dropped {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.count.fetch_add((!self.ended).into(), Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ impl HostMethods for Host {
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
         self.started.fetch_add(1, Ordering::Relaxed);
         let finish = Arc::clone(&self.finish);
-        let dropped = Dropped {
+        let dropped = DropCounter {
             count: Arc::clone(&self.dropped),
             ended: false,
         };
@@ -81,13 +81,13 @@ impl HostMethods for Host {
     }
 }
 
-fn play(host: &Host, calls: CallLimits, steps: &[Step], last: Last, timeout: Duration) -> Ran {
+fn play(host: &Host, calls: CallLimits, steps: &[Step], last: KernelEnd, timeout: Duration) -> RequestResult {
     block_on(play_with(host, calls, steps, last, &limits(), timeout)).0
 }
 
 fn completes(calls: CallLimits, steps: &[Step]) -> Host {
     let host = Host::new();
-    let ran = play(&host, calls, steps, Last::Done, LONG);
+    let ran = play(&host, calls, steps, KernelEnd::Done, LONG);
     assert!(matches!(ran.end, End::Done { .. }), "{ran:?}");
     host
 }
@@ -140,7 +140,7 @@ fn a_deadline_cancels_the_calls_and_reports_it_to_their_threads() {
         &host,
         CallLimits::default(),
         &steps,
-        Last::Obeys,
+        KernelEnd::Obeys,
         // Enough for the first call to start on a slow machine.
         Duration::from_secs(1),
     );
@@ -240,7 +240,7 @@ fn an_unknown_method_is_refused() {
         &BuiltIn,
         CallLimits::default(),
         &steps,
-        Last::Done,
+        KernelEnd::Done,
         &limits(),
         LONG,
     ));
@@ -255,6 +255,6 @@ fn a_kernel_that_calls_on_and_on_and_reads_no_answer_is_lost() {
     };
     // More than the socket's buffer holds.
     let steps: Vec<_> = (0..20_000).map(|number| Step::Call(number, "echo")).collect();
-    let ran = play(&Host::new(), calls, &steps, Last::Ignores, LONG);
+    let ran = play(&Host::new(), calls, &steps, KernelEnd::Ignores, LONG);
     assert!(matches!(ran.end, End::Lost(_)), "{ran:?}");
 }

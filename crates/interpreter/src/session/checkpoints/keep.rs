@@ -8,7 +8,7 @@ use super::table::{OF_TRY, State};
 use super::{Checkpoint, CheckpointError, CheckpointOrder, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
 use crate::error::{Effect, Error, Result};
 use crate::session::actor::Actor;
-use crate::session::timeline::Happened;
+use crate::session::timeline::TimelineEvent;
 
 /// Name of the action in errors.
 const KEEP: &str = "keep a checkpoint";
@@ -44,13 +44,13 @@ impl Actor {
             return Err(beside(KEEP, &process));
         }
         let about = self.hold(KEEP, name, false).await?;
-        self.note_event(Happened::Checkpoint {
+        self.note_event(TimelineEvent::Checkpoint {
             checkpoint: about.id.clone(),
             name: about.name.clone(),
         });
         let mut evicted = None;
         if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
-            self.note_event(Happened::CheckpointDropped {
+            self.note_event(TimelineEvent::CheckpointDropped {
                 checkpoint: oldest.about.id.clone(),
             });
             self.forget_files(oldest.number).await?;
@@ -149,7 +149,7 @@ impl Actor {
         self.has_checkpoints()?;
         let place = self.kept.find(wanted)?;
         let kept = self.kept.take(place);
-        self.note_event(Happened::CheckpointDropped {
+        self.note_event(TimelineEvent::CheckpointDropped {
             checkpoint: kept.about.id,
         });
         self.forget_files(kept.number).await
@@ -171,7 +171,7 @@ impl Actor {
             }
             Err(reason) => return Err(CheckpointError::Lost { id: about.id, reason }.into()),
         }
-        self.note_event(Happened::RolledBack {
+        self.note_event(TimelineEvent::RolledBack {
             checkpoint: about.id.clone(),
         });
         Ok(RolledBack {

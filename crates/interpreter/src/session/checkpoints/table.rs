@@ -8,7 +8,7 @@ use super::{Checkpoint, CheckpointError};
 use crate::base::HeldLayer;
 use crate::checkpoint_error::MAX_NAME;
 use crate::lineage::Ledger;
-use crate::session::files::Collected;
+use crate::session::files::CollectionState;
 use crate::session::recording::ChainState;
 use crate::session::standby::Standby;
 
@@ -21,7 +21,7 @@ pub(super) const OF_TRY: u64 = 0;
 /// ones are set aside for the copies.
 #[derive(Debug, Default)]
 pub(in crate::session) struct Checkpoints {
-    kept: Vec<Kept>,
+    kept: Vec<CheckpointEntry>,
     /// Number of the last checkpoint.
     last: u64,
     /// Id of the one that the current state comes from.
@@ -36,7 +36,7 @@ pub(in crate::session) struct Checkpoints {
 
 /// A checkpoint with what it is made of.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct CheckpointEntry {
     pub(super) about: Checkpoint,
     /// Number of the checkpoint and of the files' snapshot.
     pub(super) number: u64,
@@ -50,7 +50,7 @@ pub(super) struct Kept {
 pub(in crate::session) struct State {
     pub(in crate::session) standby: Standby,
     pub(in crate::session) lineage: Ledger,
-    pub(in crate::session) collected: Collected,
+    pub(in crate::session) collected: CollectionState,
     pub(in crate::session) layers: Vec<HeldLayer>,
     pub(in crate::session) chain: ChainState,
     /// Names of the inputs.
@@ -148,7 +148,7 @@ impl Checkpoints {
         if number != OF_TRY {
             self.parent = Some(about.id.clone());
         }
-        self.kept.push(Kept {
+        self.kept.push(CheckpointEntry {
             about,
             number,
             kernel,
@@ -158,19 +158,20 @@ impl Checkpoints {
     }
 
     /// Takes out the oldest if there are more than `most`.
-    pub(super) fn evict(&mut self, most: usize) -> Option<Kept> {
+    pub(super) fn evict(&mut self, most: usize) -> Option<CheckpointEntry> {
         (self.named().count() > most).then(|| self.take(0))
     }
 
     /// Returns the place of a checkpoint, given by its id or name.
     pub(super) fn find(&self, wanted: &str) -> Result<usize, CheckpointError> {
-        let is_it = |kept: &Kept| kept.about.id == wanted || kept.about.name.as_deref() == Some(wanted);
+        let is_it =
+            |kept: &CheckpointEntry| kept.about.id == wanted || kept.about.name.as_deref() == Some(wanted);
         let found = self
             .kept
             .iter()
             .position(|kept| kept.number != OF_TRY && is_it(kept));
         found.ok_or_else(|| {
-            let named = |kept: &Kept| match &kept.about.name {
+            let named = |kept: &CheckpointEntry| match &kept.about.name {
                 Some(name) => format!("`{}` ({name})", kept.about.id),
                 None => format!("`{}`", kept.about.id),
             };
@@ -193,17 +194,18 @@ impl Checkpoints {
 
     /// Returns the place of what was kept or gone back to last, if it has the state from before the last message.
     pub(in crate::session) fn of_before(&self, standby: &Standby) -> Option<usize> {
-        let last = |kept: &Kept| kept.number == OF_TRY || Some(&kept.about.id) == self.parent.as_ref();
+        let last =
+            |kept: &CheckpointEntry| kept.number == OF_TRY || Some(&kept.about.id) == self.parent.as_ref();
         self.kept.iter().rposition(|kept| {
             last(kept) && kept.output == self.output && standby.is_before(&kept.state.standby)
         })
     }
 
-    fn named(&self) -> impl Iterator<Item = &Kept> {
+    fn named(&self) -> impl Iterator<Item = &CheckpointEntry> {
         self.kept.iter().filter(|kept| kept.number != OF_TRY)
     }
 
-    pub(super) fn get(&self, place: usize) -> &Kept {
+    pub(super) fn get(&self, place: usize) -> &CheckpointEntry {
         &self.kept[place]
     }
 
@@ -211,7 +213,7 @@ impl Checkpoints {
         &mut self.kept[place].kernel
     }
 
-    pub(super) fn take(&mut self, place: usize) -> Kept {
+    pub(super) fn take(&mut self, place: usize) -> CheckpointEntry {
         let kept = self.kept.remove(place);
         let needed = |output: u64| self.kept.iter().any(|kept| kept.output == output);
         self.aside.retain(|output, _| needed(*output));

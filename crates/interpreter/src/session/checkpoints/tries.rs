@@ -27,7 +27,7 @@ use crate::host_call::{HostCall, HostMethods, HostReply};
 use crate::lineage;
 use crate::session::actor::Actor;
 use crate::session::files::escape;
-use crate::session::timeline::Happened;
+use crate::session::timeline::TimelineEvent;
 use crate::session::{Request, Session};
 
 /// Maximum number of changed files that a try names, and of variables of each kind.
@@ -37,7 +37,7 @@ const TRY: &str = "try a cell";
 
 /// A cell that was tried.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct TryResult {
     /// The execution.
     pub execution: Execution,
     /// Changes of the try.
@@ -82,7 +82,7 @@ pub struct DecidedTry {
 pub(crate) enum TryOrder {
     Run {
         cell: Cell,
-        answer: oneshot::Sender<Result<Tried>>,
+        answer: oneshot::Sender<Result<TryResult>>,
     },
     Decide {
         keep: bool,
@@ -111,7 +111,7 @@ impl Session {
     /// are refused. Calls of connectors that change something outside are rejected.
     ///
     /// A state that could not be brought back is reported as a [`CheckpointError`] before the cell runs.
-    pub async fn try_run(&self, cell: impl Into<Cell>) -> Result<Tried> {
+    pub async fn try_run(&self, cell: impl Into<Cell>) -> Result<TryResult> {
         let cell = cell.into();
         self.ask(|answer| Request::Try(TryOrder::Run { cell, answer }))
             .await
@@ -194,8 +194,8 @@ impl Actor {
     async fn try_while_wanted(
         &mut self,
         cell: Cell,
-        answer: &mut oneshot::Sender<Result<Tried>>,
-    ) -> Result<Tried> {
+        answer: &mut oneshot::Sender<Result<TryResult>>,
+    ) -> Result<TryResult> {
         let (mut asker, asking) = oneshot::channel();
         let mut asking = Some(asking);
         let mut work = pin!(self.try_cell(cell, &mut asker));
@@ -212,7 +212,7 @@ impl Actor {
         &mut self,
         cell: Cell,
         asker: &mut oneshot::Sender<Result<Execution>>,
-    ) -> Result<Tried> {
+    ) -> Result<TryResult> {
         cell.check()?;
         if cell.dry_run || cell.last {
             let reason = "a dry run or a last cell cannot be tried; run it as a cell".to_owned();
@@ -239,13 +239,13 @@ impl Actor {
         let recording = self.recording(&cell, None);
         let ran = self.execute(cell, None, None, Some(asker)).await;
         self.record(recording, &ran).await;
-        self.note_event(Happened::Tried);
+        self.note_event(TimelineEvent::Tried);
         let tried = match ran {
             Ok(execution) => self.changes().await.map(|changes| (execution, changes)),
             Err(error) => Err(error),
         };
         match tried {
-            Ok((execution, changes)) => Ok(Tried {
+            Ok((execution, changes)) => Ok(TryResult {
                 execution,
                 changes,
                 undecided: self.trial.is_some(),
@@ -288,9 +288,9 @@ impl Actor {
         }
         self.trial = None;
         self.note_event(if keep {
-            Happened::TryKept
+            TimelineEvent::TryKept
         } else {
-            Happened::TryDiscarded
+            TimelineEvent::TryDiscarded
         });
         self.processes.release();
         let kept = self.kept.take(place);
@@ -330,9 +330,9 @@ fn changed_variables(names: CellNames) -> Vec<ChangedVariable> {
 /// Methods that the code of a try can call: nothing that publishes. Connectors refuse by themselves what
 /// changes something outside.
 #[derive(Debug)]
-pub(in crate::session) struct Trying(pub(in crate::session) Box<dyn HostMethods>);
+pub(in crate::session) struct TryMethods(pub(in crate::session) Box<dyn HostMethods>);
 
-impl HostMethods for Trying {
+impl HostMethods for TryMethods {
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
         if call.method != "dataset.publish" {
             return self.0.call(call);

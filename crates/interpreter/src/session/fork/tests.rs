@@ -19,12 +19,12 @@ use crate::session::SessionOptions;
 
 /// A backend that has only so many sandboxes left.
 #[derive(Debug)]
-struct Scarce {
+struct ScarceBackend {
     inner: Arc<dyn Backend>,
     left: AtomicUsize,
 }
 
-impl Backend for Scarce {
+impl Backend for ScarceBackend {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -63,7 +63,7 @@ async fn no_fork_remains_when_sandboxes_run_out_in_the_middle() {
         .await
         .unwrap();
     let shared = Arc::get_mut(&mut interpreter.shared).unwrap();
-    shared.backend = Arc::new(Scarce {
+    shared.backend = Arc::new(ScarceBackend {
         inner: Arc::clone(&shared.backend),
         left: AtomicUsize::new(3),
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_protocol::{Frame, FromKernel, KernelOutcome, Output, Primitive, Scalar, ToKernel};
-use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal};
+use cellblock_sandbox::backend::{BoxFuture, Kernel, ProcessEnd, Signal};
 use cellblock_sandbox::channel::{FrameReader, write_frame};
 use cellblock_sandbox::incoming::split;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(in crate::session) enum Step {
 
 /// End of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum Last {
+pub(in crate::session) enum KernelEnd {
     /// It reports the end of the cell.
     Done,
     /// It runs on until it is interrupted, and reports that.
@@ -56,13 +56,13 @@ const CLEARED: u64 = 1 << 40;
 
 /// Signals that were sent to a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::session) struct Sent {
+pub(in crate::session) struct SentSignals {
     pub(in crate::session) interrupts: u32,
     pub(in crate::session) kills: u32,
 }
 
 #[derive(Debug)]
-struct Signals(watch::Sender<Sent>);
+struct Signals(watch::Sender<SentSignals>);
 
 impl Signal for Signals {
     fn interrupt(&self) {
@@ -81,14 +81,14 @@ impl Signal for Signals {
 /// Starts a kernel that follows the script once it has received a request, and calls `finished` after the last step.
 pub(super) fn start(
     steps: Vec<Step>,
-    last: Last,
+    last: KernelEnd,
     finished: impl FnOnce() + Send + 'static,
-) -> (Kernel, watch::Receiver<Sent>) {
+) -> (Kernel, watch::Receiver<SentSignals>) {
     let (host, own) = UnixStream::pair().unwrap();
     let (stdout, out) = pipe::pipe().unwrap();
     let (stderr, err) = pipe::pipe().unwrap();
     let (end, ended) = watch::channel(None);
-    let (signals, sent) = watch::channel(Sent::default());
+    let (signals, sent) = watch::channel(SentSignals::default());
     let kernel = Kernel::elsewhere(host, out, err, ended, 1, Arc::new(Signals(signals))).unwrap();
     let player = Player {
         channel: own,
@@ -103,12 +103,12 @@ pub(super) fn start(
 struct Player {
     channel: UnixStream,
     pipes: [pipe::Sender; 2],
-    end: watch::Sender<Option<Ending>>,
-    sent: watch::Receiver<Sent>,
+    end: watch::Sender<Option<ProcessEnd>>,
+    sent: watch::Receiver<SentSignals>,
 }
 
 impl Player {
-    async fn play(self, steps: Vec<Step>, last: Last, finished: impl FnOnce()) {
+    async fn play(self, steps: Vec<Step>, last: KernelEnd, finished: impl FnOnce()) {
         let Self {
             channel,
             mut pipes,
@@ -189,18 +189,18 @@ impl Player {
         }
         finished();
         let outcome = match last {
-            Last::Done => KernelOutcome::Completed,
-            Last::Obeys => {
+            KernelEnd::Done => KernelOutcome::Completed,
+            KernelEnd::Obeys => {
                 sent.wait_for(|sent| sent.interrupts > 0).await.unwrap();
                 KernelOutcome::Interrupted
             }
-            Last::Ignores => return killed(sent, &end).await,
-            Last::Closes => {
+            KernelEnd::Ignores => return killed(sent, &end).await,
+            KernelEnd::Closes => {
                 drop((channel, requests));
                 return killed(sent, &end).await;
             }
-            Last::Exits => {
-                end.send_replace(Some(Ending::Exited(3)));
+            KernelEnd::Exits => {
+                end.send_replace(Some(ProcessEnd::Exited(3)));
                 return std::future::pending().await;
             }
         };
@@ -230,9 +230,9 @@ fn answered(frame: &Frame<ToKernel>) -> (u64, Result<Value, String>) {
     }
 }
 
-async fn killed(mut sent: watch::Receiver<Sent>, end: &watch::Sender<Option<Ending>>) {
+async fn killed(mut sent: watch::Receiver<SentSignals>, end: &watch::Sender<Option<ProcessEnd>>) {
     sent.wait_for(|sent| sent.kills > 0).await.unwrap();
-    end.send_replace(Some(Ending::Signaled(9)));
+    end.send_replace(Some(ProcessEnd::Signaled(9)));
 }
 
 fn shown(cell: u64, value: i64) -> FromKernel {

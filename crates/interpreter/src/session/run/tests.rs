@@ -8,7 +8,7 @@ use object_store::memory::InMemory;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::scripted::{Last, NUMBER, Sent, Step, start};
+use super::scripted::{KernelEnd, NUMBER, SentSignals, Step, start};
 use super::*;
 use crate::execution::UnsentOutputs;
 use crate::session::calls::BuiltIn;
@@ -18,7 +18,12 @@ use crate::session::interrupts::interrupts;
 pub(in crate::session) const LONG: Duration = Duration::from_mins(1);
 
 /// Runs a scripted cell; the interrupt is sent after its last step.
-async fn play(steps: &[Step], last: Last, limits: &Limits, timeout: Duration) -> (Ran, Vec<Event>, Sent) {
+async fn play(
+    steps: &[Step],
+    last: KernelEnd,
+    limits: &Limits,
+    timeout: Duration,
+) -> (RequestResult, Vec<Event>, SentSignals) {
     play_with(&BuiltIn, CallLimits::default(), steps, last, limits, timeout).await
 }
 
@@ -27,13 +32,13 @@ pub(in crate::session) async fn play_with(
     host: &dyn HostMethods,
     calls: CallLimits,
     steps: &[Step],
-    last: Last,
+    last: KernelEnd,
     limits: &Limits,
     timeout: Duration,
-) -> (Ran, Vec<Event>, Sent) {
+) -> (RequestResult, Vec<Event>, SentSignals) {
     let (handle, mut interrupted) = interrupts();
     handle.asking();
-    let asks = matches!(last, Last::Obeys | Last::Ignores) && timeout == LONG;
+    let asks = matches!(last, KernelEnd::Obeys | KernelEnd::Ignores) && timeout == LONG;
     let handle = Arc::new(handle);
     let kept = Arc::clone(&handle);
     let finished = move || {
@@ -42,7 +47,7 @@ pub(in crate::session) async fn play_with(
         }
     };
     let (mut kernel, sent) = start(steps.to_vec(), last, finished);
-    let decoding = Decoding::new(Store::new(Arc::new(InMemory::new())));
+    let decoding = OutputDecoder::new(Store::new(Arc::new(InMemory::new())));
     let (events, mut seen) = mpsc::channel(1024);
     let terms = CellTerms {
         limits,
@@ -105,11 +110,11 @@ fn step() -> impl Strategy<Value = Step> {
 #[test]
 fn every_script_ends_as_it_says_and_nothing_of_it_is_lost() {
     let last = prop::sample::select(vec![
-        Last::Done,
-        Last::Obeys,
-        Last::Ignores,
-        Last::Closes,
-        Last::Exits,
+        KernelEnd::Done,
+        KernelEnd::Obeys,
+        KernelEnd::Ignores,
+        KernelEnd::Closes,
+        KernelEnd::Exits,
     ]);
     let scripts = (prop::collection::vec(step(), 0..24), last, 1_u32..8);
     let mut runner = TestRunner::new(Config::with_cases(64));
@@ -117,7 +122,7 @@ fn every_script_ends_as_it_says_and_nothing_of_it_is_lost() {
         .run(&scripts, |(steps, last, most)| {
             let mut limits = limits();
             limits.outputs = most;
-            if last == Last::Obeys {
+            if last == KernelEnd::Obeys {
                 // It obeys at once, which takes a while on a busy machine.
                 limits.grace = LONG;
             }
@@ -128,20 +133,29 @@ fn every_script_ends_as_it_says_and_nothing_of_it_is_lost() {
         .unwrap();
 }
 
-fn check(steps: &[Step], last: Last, most: usize, ran: Ran, events: &[Event], sent: Sent) {
+fn check(
+    steps: &[Step],
+    last: KernelEnd,
+    most: usize,
+    ran: RequestResult,
+    events: &[Event],
+    sent: SentSignals,
+) {
     match (last, &ran.end) {
-        (Last::Done, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Completed),
-        (Last::Obeys, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Interrupted),
-        (Last::Ignores | Last::Closes, End::Lost(ending)) => assert_eq!(*ending, Ending::Signaled(9)),
-        (Last::Exits, End::Lost(ending)) => assert_eq!(*ending, Ending::Exited(3)),
+        (KernelEnd::Done, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Completed),
+        (KernelEnd::Obeys, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Interrupted),
+        (KernelEnd::Ignores | KernelEnd::Closes, End::Lost(ending)) => {
+            assert_eq!(*ending, ProcessEnd::Signaled(9))
+        }
+        (KernelEnd::Exits, End::Lost(ending)) => assert_eq!(*ending, ProcessEnd::Exited(3)),
         (last, end) => panic!("{last:?} ended as {end:?}"),
     }
-    let asked = matches!(last, Last::Obeys | Last::Ignores);
+    let asked = matches!(last, KernelEnd::Obeys | KernelEnd::Ignores);
     assert_eq!(ran.stopped, asked.then_some(Stop::Asked));
     assert_eq!(sent.interrupts, u32::from(asked));
     assert_eq!(
         sent.kills > 0,
-        matches!(last, Last::Ignores | Last::Closes | Last::Exits)
+        matches!(last, KernelEnd::Ignores | KernelEnd::Closes | KernelEnd::Exits)
     );
 
     let shown = steps.iter().filter_map(|step| match step {
@@ -177,20 +191,20 @@ fn check(steps: &[Step], last: Last, most: usize, ran: Ran, events: &[Event], se
 #[test]
 fn a_cell_beyond_its_deadline_is_interrupted_and_killed_only_if_it_does_not_listen() {
     let timeout = Duration::from_millis(30);
-    let (ran, _, sent) = block_on(play(&[], Last::Obeys, &limits(), timeout));
+    let (ran, _, sent) = block_on(play(&[], KernelEnd::Obeys, &limits(), timeout));
     assert_eq!(ran.stopped, Some(Stop::Deadline));
     assert!(matches!(ran.end, End::Done { .. }), "{ran:?}");
     assert_eq!(
         sent,
-        Sent {
+        SentSignals {
             interrupts: 1,
             kills: 0
         }
     );
 
-    let (ran, _, sent) = block_on(play(&[], Last::Ignores, &limits(), timeout));
+    let (ran, _, sent) = block_on(play(&[], KernelEnd::Ignores, &limits(), timeout));
     assert_eq!(ran.stopped, Some(Stop::Deadline));
-    assert!(matches!(ran.end, End::Lost(Ending::Signaled(9))), "{ran:?}");
+    assert!(matches!(ran.end, End::Lost(ProcessEnd::Signaled(9))), "{ran:?}");
     assert_eq!(sent.interrupts, 1);
     assert!(sent.kills > 0);
 }
@@ -204,11 +218,11 @@ fn a_cell_that_writes_more_than_it_may_is_interrupted_and_its_output_is_kept_wit
         ..limits()
     };
     let steps = [Step::Stdout(vec![b'x'; 600]), Step::Stderr(vec![b'y'; 600])];
-    let (ran, events, sent) = block_on(play(&steps, Last::Obeys, &limits, 2 * LONG));
+    let (ran, events, sent) = block_on(play(&steps, KernelEnd::Obeys, &limits, 2 * LONG));
     assert_eq!(ran.stopped, Some(Stop::Output));
     assert_eq!(
         sent,
-        Sent {
+        SentSignals {
             interrupts: 1,
             kills: 0
         }
@@ -227,7 +241,7 @@ fn a_cell_that_writes_more_than_it_may_is_interrupted_and_its_output_is_kept_wit
 
 /// Returns the outputs and the text at the end of a cell, and the outputs that a reader gets that cannot take one back.
 fn at_the_end(steps: &[Step]) -> (Vec<i64>, String, Vec<i64>) {
-    let (ran, events, _) = block_on(play(steps, Last::Done, &limits(), LONG));
+    let (ran, events, _) = block_on(play(steps, KernelEnd::Done, &limits(), LONG));
     assert_eq!(ran.outputs_dropped, 0);
     let mut unsent = UnsentOutputs::default();
     let sent = events.into_iter().filter_map(|event| match unsent.pass(event)? {
@@ -301,6 +315,6 @@ fn more_than_the_limit_may_be_shown_in_place_of_others() {
         ]
     });
     let steps: Vec<_> = updates.collect();
-    let (ran, ..) = block_on(play(&steps, Last::Done, &limits, LONG));
+    let (ran, ..) = block_on(play(&steps, KernelEnd::Done, &limits, LONG));
     assert_eq!((values(&ran.outputs), ran.outputs_dropped), (vec![19], 0));
 }

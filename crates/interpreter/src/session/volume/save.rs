@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use cellblock_artifact::{About, Kind, Store};
+use cellblock_artifact::{ArtifactDescription, Kind, Store};
 use cellblock_protocol::FileEntry;
-use cellblock_sandbox::guest::{Guest, Listing};
+use cellblock_sandbox::guest::{DirectoryListing, Guest};
 
 use super::super::files::{download, escape, media_type, relative_name};
 use super::OpenVolume;
@@ -19,7 +19,7 @@ const MAX_SKIPPED: usize = 100;
 const NAMED: usize = 5;
 
 /// Reason that a file cannot become part of a revision.
-enum Unread {
+enum ReadFailure {
     /// It has been removed since it was listed.
     Gone,
     /// This file is left out, with a reason.
@@ -65,12 +65,12 @@ impl OpenVolume {
                 Some(saved) if same => saved.clone(),
                 _ => match take(guest, store, entry, left).await {
                     Ok(file) => file,
-                    Err(Unread::Gone) => continue,
-                    Err(Unread::Skipped(reason)) => {
+                    Err(ReadFailure::Gone) => continue,
+                    Err(ReadFailure::Skipped(reason)) => {
                         skipped.push((entry.path.clone(), reason));
                         continue;
                     }
-                    Err(Unread::Failed(reason)) => return Err(reason),
+                    Err(ReadFailure::Failed(reason)) => return Err(reason),
                 },
             };
             left = left.saturating_sub(file.bytes);
@@ -91,7 +91,7 @@ impl OpenVolume {
     }
 
     /// Rejects what exceeds a limit before any of it is read.
-    fn check(&self, listing: &Listing) -> Result<(), String> {
+    fn check(&self, listing: &DirectoryListing) -> Result<(), String> {
         let sizes = listing.files.iter().map(|file| file.size);
         let bytes = sizes.fold(0_u64, u64::saturating_add);
         self.check_size(bytes, listing.total.max(listing.files.len() as u64))
@@ -176,11 +176,11 @@ fn is_free(name: &str, files: &BTreeMap<String, VolumeFile>) -> bool {
 }
 
 /// Lists the folder. Code may have removed it, with all files.
-async fn list(guest: &Guest, since: Option<u64>, most: u32) -> Result<Listing, String> {
+async fn list(guest: &Guest, since: Option<u64>, most: u32) -> Result<DirectoryListing, String> {
     match guest.list(VOLUME_FOLDER, since, most).await {
         Ok(listing) => Ok(listing),
         Err(error) => match error.guest_refusal() {
-            Some(("not_found", _)) => Ok(Listing::default()),
+            Some(("not_found", _)) => Ok(DirectoryListing::default()),
             Some((_, reason)) => Err(format!("{VOLUME_FOLDER} cannot be listed: {}", escape(reason))),
             None => Err(unanswered(&error)),
         },
@@ -188,24 +188,24 @@ async fn list(guest: &Guest, since: Option<u64>, most: u32) -> Result<Listing, S
 }
 
 /// Stores the contents of a file.
-async fn take(guest: &Guest, store: &Store, entry: &FileEntry, left: u64) -> Result<VolumeFile, Unread> {
+async fn take(guest: &Guest, store: &Store, entry: &FileEntry, left: u64) -> Result<VolumeFile, ReadFailure> {
     let (content, bytes) = match download(guest, &entry.path, left).await {
         Ok(read) => read,
         Err(Error::Request(_)) => {
             let path = escape(&entry.path);
-            return Err(Unread::Failed(format!(
+            return Err(ReadFailure::Failed(format!(
                 "`{path}` grew beyond the limit `volumes.max_bytes` while it was read; write it before the cell ends"
             )));
         }
         Err(error) => {
             return Err(match error.refusal() {
-                Some(("not_found", _)) => Unread::Gone,
-                Some((_, reason)) => Unread::Skipped(reason.to_owned()),
-                None => Unread::Failed(unanswered(&error)),
+                Some(("not_found", _)) => ReadFailure::Gone,
+                Some((_, reason)) => ReadFailure::Skipped(reason.to_owned()),
+                None => ReadFailure::Failed(unanswered(&error)),
             });
         }
     };
-    let about = About {
+    let about = ArtifactDescription {
         kind: Kind::File,
         media_type: media_type(&entry.path).to_owned(),
         origin: None,
@@ -215,7 +215,7 @@ async fn take(guest: &Guest, store: &Store, entry: &FileEntry, left: u64) -> Res
             error = &error as &dyn std::error::Error,
             "store a file of a volume"
         );
-        Unread::Failed("the server could not store a file; its log has the reason".to_owned())
+        ReadFailure::Failed("the server could not store a file; its log has the reason".to_owned())
     })?;
     Ok(VolumeFile {
         mode: (entry.mode & 0o777) | LEAST_MODE,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::emitted::{Artifact, Emitted};
+use super::emitted::{Artifact, CellEmissions};
 use super::policy::DerivationPolicy;
 use crate::chart;
 use crate::contract::ArtifactKind;
@@ -22,7 +22,7 @@ struct Line {
 }
 
 /// One finding for each line of what was emitted that covers less than the policy asks for: of figures, then of charts.
-pub(super) fn findings(emitted: &Emitted<'_>, policy: &DerivationPolicy) -> Vec<Finding> {
+pub(super) fn findings(emitted: &CellEmissions<'_>, policy: &DerivationPolicy) -> Vec<Finding> {
     let (mut lines, mut of_charts) = (Vec::new(), Vec::new());
     for artifact in &emitted.artifacts {
         match artifact {

@@ -16,7 +16,7 @@ use crate::render::redraw::redrawn;
 
 /// Result of a call.
 #[derive(Clone, Debug)]
-pub struct Derived {
+pub struct DerivationResult {
     /// Purpose of the call.
     pub intent: String,
     /// Outcome of the call. A cell that ran and broke its contract is rejected, too.
@@ -37,7 +37,7 @@ pub struct Derived {
     pub attempts_left: u32,
 }
 
-impl Derived {
+impl DerivationResult {
     /// Whether the call completed and satisfied its contract.
     pub const fn ok(&self) -> bool {
         matches!(self.outcome, Outcome::Completed)

@@ -9,7 +9,7 @@ use crate::output::{ArtifactRef, Chart, Figure, Output};
 
 /// The emissions among the outputs of a cell.
 #[derive(Debug, Default)]
-pub(super) struct Emitted<'a> {
+pub(super) struct CellEmissions<'a> {
     /// Last value that was passed to `set_result`.
     pub(super) result: Option<&'a Value>,
     /// In the order of emission.
@@ -29,7 +29,7 @@ pub(super) enum Artifact<'a> {
     Chart(&'a Chart, &'a ArtifactRef, Value),
 }
 
-impl<'a> Emitted<'a> {
+impl<'a> CellEmissions<'a> {
     /// Finds what was emitted, and reads the rows of charts from the store: outputs do not hold them.
     pub(super) async fn read(outputs: &'a [Output], store: &Store) -> Result<Self> {
         let mut found = Self::default();

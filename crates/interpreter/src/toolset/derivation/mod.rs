@@ -21,7 +21,7 @@ mod toolset;
 mod view;
 
 pub use coverage::LOW_COVERAGE;
-pub use derived::{BoundInput, CallFailure, Derived, EarlierNames, Envelope};
+pub use derived::{BoundInput, CallFailure, DerivationResult, EarlierNames, Envelope};
 pub use policy::{COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
 pub use render_chart::ChartCall;
 pub use run::{Derivation, LentResults};

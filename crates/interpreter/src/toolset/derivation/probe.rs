@@ -18,7 +18,7 @@
 use tracing::{info, warn};
 
 use crate::render::plain::line;
-use crate::watched::{Watched, WatchedCall, WatchedFailure};
+use crate::watched::{CallWatch, WatchedCall, WatchedFailure};
 
 /// The target of the events.
 pub const TARGET: &str = "cellblock::python_call";
@@ -72,11 +72,11 @@ pub struct Artifacts {
 /// A call that is under way. Dropped without an end, it tells that the call was cancelled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub struct CallProbe(Watched<Derived>);
+pub struct CallProbe(CallWatch<DerivationProbe>);
 
 /// Derivation that was called.
 #[derive(Debug)]
-struct Derived {
+struct DerivationProbe {
     sandbox: String,
     start: &'static str,
 }
@@ -99,7 +99,7 @@ impl CallProbe {
             alias_count,
         );
         let sandbox = sandbox.to_owned();
-        Self(Watched::start(Derived { sandbox, start }, Stage::Bind))
+        Self(CallWatch::start(DerivationProbe { sandbox, start }, Stage::Bind))
     }
 
     /// Notes how far the call is, for when it is cancelled.
@@ -131,7 +131,7 @@ impl CallProbe {
     }
 }
 
-impl WatchedCall for Derived {
+impl WatchedCall for DerivationProbe {
     type Stage = Stage;
 
     const CANCELLED: Stage = Stage::Cancelled;

@@ -1,19 +1,19 @@
 //! `render_chart` outside Python: a chart straight from one tool result, without code of a model.
 
-use cellblock_artifact::{About, ArtifactEnvelope, CHART, ChartArtifact, Kind, Picture};
+use cellblock_artifact::{ArtifactDescription, ArtifactEnvelope, CHART, ChartArtifact, Kind, Picture};
 use cellblock_protocol::InputFormat;
 use cellblock_protocol::text::counted;
 use serde_json::Value;
 
 use super::coverage;
-use super::derived::Derived;
+use super::derived::DerivationResult;
 use super::policy::LowCoverage;
 use super::run::Derivation;
 use crate::chart::{self, ChartError, ChartProblem, CheckedChart};
-use crate::contract::{Known, Mistakes, plain, quote, required, text, unknown_alias, wrong_type};
+use crate::contract::{KnownAliases, Mistakes, plain, quote, required, text, unknown_alias, wrong_type};
 use crate::error::Result;
 use crate::execution::Outcome;
-use crate::picture::{self, Drawn, PictureFormat};
+use crate::picture::{self, PictureFormat, PictureOutcome};
 use crate::rejection::Rejection;
 
 /// Bytes of a tool result that is read for a chart; more is for Python, which is not asked to hold it twice.
@@ -108,7 +108,7 @@ fn of_form(spec: &Value, title: Option<&str>, alt: Option<&str>) -> Vec<Rejectio
 
 impl Derivation {
     /// Reads the arguments of a call and draws its chart; see [`render_chart`](Self::render_chart).
-    pub async fn chart(&self, arguments: &Value) -> Result<Derived> {
+    pub async fn chart(&self, arguments: &Value) -> Result<DerivationResult> {
         match ChartCall::read(arguments) {
             Ok(call) => self.render_chart(&call).await,
             Err(rejections) => Ok(self.refuse("", rejections)),
@@ -116,7 +116,7 @@ impl Derivation {
     }
 
     /// Draws a chart from one alias: checks it here, and draws its picture in a sandbox of its own. A chart that cannot be drawn counts as a failed attempt.
-    pub async fn render_chart(&self, call: &ChartCall) -> Result<Derived> {
+    pub async fn render_chart(&self, call: &ChartCall) -> Result<DerivationResult> {
         let drawn = match self.attempts().refusal() {
             Some(refusal) => Err(vec![refusal]),
             None => self.drawn(call).await?,
@@ -131,7 +131,7 @@ impl Derivation {
 
     async fn drawn(&self, call: &ChartCall) -> Result<Result<CheckedChart, Vec<Rejection>>> {
         let Ok(entry) = self.aliases().entry(&call.alias) else {
-            let known = Known::new(self.aliases().aliases());
+            let known = KnownAliases::new(self.aliases().aliases());
             let unknown = unknown_alias("alias".to_owned(), &call.alias, &known);
             return Ok(Err([vec![unknown], call.form()].concat()));
         };
@@ -166,7 +166,7 @@ impl Derivation {
             Ok(drawn) => drawn,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "draw a chart");
-                Drawn {
+                PictureOutcome {
                     note: Some(format!("no picture: {error}")),
                     ..Drawn::default()
                 }
@@ -183,18 +183,18 @@ impl Derivation {
         envelope.note = drawn.note;
     }
 
-    async fn emit(&self, chart: &CheckedChart) -> Result<Derived> {
+    async fn emit(&self, chart: &CheckedChart) -> Result<DerivationResult> {
         let low = coverage::of_one_chart(chart, self.policy());
         if self.policy().low_coverage == LowCoverage::Reject && !low.is_empty() {
             let rejections = low.iter().map(coverage::rejection).collect();
-            return Ok(Derived {
+            return Ok(DerivationResult {
                 findings: low,
                 ..self.answer(Outcome::Rejected { rejections }, Vec::new())
             });
         }
         let document = chart.document();
         let bytes = document.len() as u64;
-        let about = About {
+        let about = ArtifactDescription {
             kind: Kind::Chart,
             media_type: CHART.to_owned(),
             origin: None,
@@ -212,7 +212,7 @@ impl Derivation {
         envelope.alt.clone_from(&chart.alt);
         self.draw(chart, &mut envelope).await;
         let emitted = vec![ArtifactEnvelope::Chart(envelope)];
-        Ok(Derived {
+        Ok(DerivationResult {
             findings: low,
             ..self.answer(Outcome::Completed, emitted)
         })

@@ -7,15 +7,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use super::coverage;
-use super::derived::{BoundInput, Derived};
-use super::emitted::Emitted;
+use super::derived::{BoundInput, DerivationResult};
+use super::emitted::CellEmissions;
 use super::policy::{DerivationPolicy, LowCoverage};
 use super::probe::{Artifacts, CallProbe, Stage};
 use crate::alias::{AliasError, AliasStore};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::contract::{
-    ArtifactKind, Attempts, Contract, ContractCall, DerivationCall, Known, check_after, check_before,
+    ArtifactKind, Attempts, Contract, ContractCall, DerivationCall, KnownAliases, check_after, check_before,
 };
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome};
@@ -23,7 +23,7 @@ use crate::finding::Finding;
 use crate::output::why_unkept;
 use crate::rejection::Rejection;
 use crate::session::Session;
-use crate::shared::Shared;
+use crate::shared::InterpreterState;
 
 /// The tool that a cell's own result is recorded as.
 const TOOL: &str = "code_interpreter";
@@ -31,7 +31,7 @@ const TOOL: &str = "code_interpreter";
 /// Derives from tool results, under contracts. Its sandbox is made at the first call and ended when it is dropped.
 #[derive(Debug)]
 pub struct Derivation {
-    shared: Arc<Shared>,
+    shared: Arc<InterpreterState>,
     session: Session,
     aliases: AliasStore,
     policy: DerivationPolicy,
@@ -62,7 +62,7 @@ impl LentResults {
 
 impl Derivation {
     /// In a session that is there already and has the prelude `derivation`; of its attempts, which others may share, some may be used up.
-    pub(super) fn within(shared: Arc<Shared>, session: Session, results: LentResults) -> Self {
+    pub(super) fn within(shared: Arc<InterpreterState>, session: Session, results: LentResults) -> Self {
         Self {
             shared,
             session,
@@ -101,8 +101,8 @@ impl Derivation {
         self.counted().renew();
     }
 
-    /// Runs one call. What the model did wrong is `Ok`: see [`Derived::outcome`].
-    pub async fn derive(&self, call: &DerivationCall) -> Result<Derived> {
+    /// Runs one call. What the model did wrong is `Ok`: see [`DerivationResult::outcome`].
+    pub async fn derive(&self, call: &DerivationCall) -> Result<DerivationResult> {
         self.derive_watched(call, None).await
     }
 
@@ -111,7 +111,7 @@ impl Derivation {
         &self,
         call: &DerivationCall,
         events: Option<mpsc::Sender<Event>>,
-    ) -> Result<Derived> {
+    ) -> Result<DerivationResult> {
         match self.allowed(call) {
             Ok(contract) => self.run(call, &contract, events).await,
             Err(rejections) => {
@@ -124,7 +124,7 @@ impl Derivation {
     }
 
     /// Counts a call that could not be read as a failed attempt.
-    pub fn refuse(&self, intent: &str, rejections: Vec<Rejection>) -> Derived {
+    pub fn refuse(&self, intent: &str, rejections: Vec<Rejection>) -> DerivationResult {
         self.counted().fail();
         self.derived(intent, Outcome::Rejected { rejections })
     }
@@ -142,7 +142,11 @@ impl Derivation {
             contract: &call.contract,
             inputs: &call.inputs,
         };
-        check_before(&terms, &Known::new(self.aliases.aliases()), &self.policy.contract)
+        check_before(
+            &terms,
+            &KnownAliases::new(self.aliases.aliases()),
+            &self.policy.contract,
+        )
     }
 
     async fn run(
@@ -150,7 +154,7 @@ impl Derivation {
         call: &DerivationCall,
         contract: &Contract,
         events: Option<mpsc::Sender<Event>>,
-    ) -> Result<Derived> {
+    ) -> Result<DerivationResult> {
         let binding = Arc::new(Binding::new(&self.aliases, &call.inputs)?);
         let start = |sandbox: &str, made| {
             let (code, aliases) = (call.code.len() as u64, self.aliases.aliases().len() as u64);
@@ -198,12 +202,12 @@ impl Derivation {
         contract: &Contract,
         mut execution: Execution,
         binding: &Binding,
-    ) -> Result<Derived> {
+    ) -> Result<DerivationResult> {
         let mut derived = self.derived(&call.intent, execution.outcome.clone());
         derived.findings = std::mem::take(&mut execution.findings);
         derived.inputs = self.bound(call, contract, binding)?;
         if derived.ok() {
-            let emitted = Emitted::read(&execution.outputs, &self.shared.store).await?;
+            let emitted = CellEmissions::read(&execution.outputs, &self.shared.store).await?;
             self.judge(contract, &emitted, &mut derived);
             if derived.ok() {
                 self.accept(&emitted, &mut derived).await;
@@ -216,7 +220,7 @@ impl Derivation {
     }
 
     /// Rejects a cell that completed and is not what it had declared, or not what the policy asks for.
-    fn judge(&self, contract: &Contract, emitted: &Emitted<'_>, derived: &mut Derived) {
+    fn judge(&self, contract: &Contract, emitted: &CellEmissions<'_>, derived: &mut DerivationResult) {
         let low = coverage::findings(emitted, &self.policy);
         let most = self.policy.contract.max_artifacts;
         let mut rejections = check_after(contract, &emitted.kinds(), emitted.unsaved, most);
@@ -232,7 +236,7 @@ impl Derivation {
     }
 
     /// Takes over what was emitted, and records the result as one that later calls can derive from.
-    async fn accept(&self, emitted: &Emitted<'_>, derived: &mut Derived) {
+    async fn accept(&self, emitted: &CellEmissions<'_>, derived: &mut DerivationResult) {
         derived.artifacts = emitted.envelopes(&self.policy.urls);
         let Some(result) = emitted.result else {
             return;
@@ -269,8 +273,8 @@ impl Derivation {
             .collect()
     }
 
-    fn derived(&self, intent: &str, outcome: Outcome) -> Derived {
-        Derived {
+    fn derived(&self, intent: &str, outcome: Outcome) -> DerivationResult {
+        DerivationResult {
             intent: intent.to_owned(),
             outcome,
             execution: None,
@@ -283,12 +287,12 @@ impl Derivation {
         }
     }
 
-    pub(super) const fn shared(&self) -> &Arc<Shared> {
+    pub(super) const fn shared(&self) -> &Arc<InterpreterState> {
         &self.shared
     }
 
     /// Counts a call by how it ended.
-    pub(super) fn count(&self, derived: &mut Derived) {
+    pub(super) fn count(&self, derived: &mut DerivationResult) {
         let mut attempts = self.counted();
         if derived.ok() {
             attempts.renew();
@@ -298,8 +302,8 @@ impl Derivation {
         derived.attempts_left = attempts.left();
     }
 
-    pub(super) fn answer(&self, outcome: Outcome, artifacts: Vec<ArtifactEnvelope>) -> Derived {
-        Derived {
+    pub(super) fn answer(&self, outcome: Outcome, artifacts: Vec<ArtifactEnvelope>) -> DerivationResult {
+        DerivationResult {
             artifacts,
             ..self.derived("", outcome)
         }
@@ -342,12 +346,12 @@ fn not_saved(figures: usize) -> Finding {
     }
 }
 
-fn message(derived: &Derived) -> String {
+fn message(derived: &DerivationResult) -> String {
     derived.error().map(|error| error.message).unwrap_or_default()
 }
 
 /// Tells the probe how a call ended.
-fn tell(probe: CallProbe, derived: &Derived) {
+fn tell(probe: CallProbe, derived: &DerivationResult) {
     let stdout = derived
         .execution
         .as_ref()

@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn the_definitions_are_as_agreed() {
         #[derive(serde::Serialize)]
-        struct Offered {
+        struct ToolOffer {
             name: String,
             description: String,
             parameters: serde_json::Map<String, Value>,
         }
-        let definitions = [code_interpreter(false), render_chart()].map(|it| Offered {
+        let definitions = [code_interpreter(false), render_chart()].map(|it| ToolOffer {
             name: it.name,
             description: it.description,
             parameters: it.input_schema,
@@ -250,7 +250,7 @@ mod tests {
         let names = definition.input_schema["properties"].as_object().unwrap().keys();
         assert!(names.eq(arguments.as_object().unwrap().keys()));
         let call = crate::contract::DerivationCall::read(&arguments).unwrap();
-        let known = crate::contract::Known::new(["a_1"]);
+        let known = crate::contract::KnownAliases::new(["a_1"]);
         let call = crate::contract::ContractCall {
             contract: &call.contract,
             inputs: &call.inputs,

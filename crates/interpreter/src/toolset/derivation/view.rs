@@ -5,7 +5,7 @@ use std::fmt::Write;
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_protocol::text::counted;
 
-use super::derived::Derived;
+use super::derived::DerivationResult;
 use crate::render::{self, Block, CHARS_PER_TOKEN};
 
 /// Maximum number of findings that are reported one by one.
@@ -13,7 +13,7 @@ const FINDINGS: usize = 10;
 /// The least that outputs get, in tokens.
 const LEAST: usize = 100;
 
-impl Derived {
+impl DerivationResult {
     /// All that a model has to know, within about so many tokens: outputs and streams are cut, mistakes and what was emitted are not.
     pub fn for_model(&self, tokens: usize) -> String {
         let mut text = String::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::hint::Hint;
 use super::reply::ExecResult;
 use crate::execution::SkippedFile;
-use crate::session::{CommandEnd, Executed};
+use crate::session::{CommandEnd, CommandResult};
 
 /// Bytes of each stream in an answer.
 pub(super) const STREAM_BYTES: usize = 10 * 1024;
@@ -21,7 +21,7 @@ const INTERRUPT: i32 = 2;
 const KILL: i32 = 9;
 
 pub(super) fn result(
-    executed: Executed,
+    executed: CommandResult,
     longest: Duration,
     mut skipped: Vec<SkippedFile>,
     files: Vec<String>,

@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 
 use crate::error::Result;
 use crate::execution::SkippedFile;
-use crate::session::{Change, CommandOrder, EditError, EditRefused, Executed, RefusedFile, Session};
+use crate::session::{Change, CommandOrder, CommandResult, EditError, EditRefused, RefusedFile, Session};
 use crate::toolset::{ToolDefinition, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
 
 mod args;
@@ -30,7 +30,7 @@ mod prompt;
 mod reply;
 mod tools;
 
-pub use crate::session::{ColumnType, DatasetShape, DatasetSource, How, Mounted};
+pub use crate::session::{ColumnType, DatasetMount, DatasetShape, DatasetSource, MountKind};
 pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
 pub use hint::{Hint, HintCode};
 pub use reply::{EditResult, ExecResult, Reply, WorkbenchRefusal, WriteResult};
@@ -38,7 +38,7 @@ pub use tools::{EDIT, EXEC, WRITE};
 
 use args::{MAX_CONTENT, MAX_TIMEOUT};
 use path::{INVALID, normalise};
-use prompt::Described;
+use prompt::DatasetSection;
 
 /// Events that may wait for a listener; one that is slower misses the oldest.
 const EVENTS: usize = 1024;
@@ -87,7 +87,7 @@ pub const KIND: ToolsetKind = ToolsetKind {
         prompt::prompt(
             terms.profile,
             terms.max_timeout,
-            &Described::Promised(&terms.datasets),
+            &DatasetSection::Promised(&terms.datasets),
         )
     },
     open: |_, session, terms| {
@@ -103,11 +103,11 @@ pub const KIND: ToolsetKind = ToolsetKind {
 /// Three tools over one session. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Workbench {
-    shared: Arc<Shared>,
+    shared: Arc<WorkbenchState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WorkbenchState {
     session: Session,
     options: WorkbenchOptions,
     events: broadcast::Sender<ToolEvent>,
@@ -118,7 +118,7 @@ impl Workbench {
     pub fn new(session: Session, options: WorkbenchOptions) -> Self {
         let (events, _) = broadcast::channel(EVENTS);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(WorkbenchState {
                 session,
                 options,
                 events,
@@ -253,7 +253,7 @@ impl Workbench {
     }
 
     /// Adds a file of the host as a dataset: see [`Session::add_dataset`].
-    pub async fn add_dataset(&self, name: &str, source: DatasetSource) -> Result<Mounted> {
+    pub async fn add_dataset(&self, name: &str, source: DatasetSource) -> Result<DatasetMount> {
         self.shared.session.add_dataset(name.to_owned(), source).await
     }
 
@@ -263,7 +263,7 @@ impl Workbench {
         prompt::prompt(
             options.profile,
             options.max_timeout,
-            &Described::Mounted(&self.shared.session.datasets()),
+            &DatasetSection::Mounted(&self.shared.session.datasets()),
         )
     }
 
@@ -273,7 +273,7 @@ impl Workbench {
     }
 
     /// Copies new files into the host's folder and tells of pictures; answers the names, and what could not be copied.
-    async fn hand_over(&self, executed: &Executed) -> Result<(Vec<String>, Vec<SkippedFile>)> {
+    async fn hand_over(&self, executed: &CommandResult) -> Result<(Vec<String>, Vec<SkippedFile>)> {
         let (mut names, mut skipped) = (Vec::new(), Vec::new());
         for file in &executed.outputs.files {
             let path = match &self.shared.options.output_dir {

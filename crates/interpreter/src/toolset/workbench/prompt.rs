@@ -9,7 +9,7 @@ use super::Profile;
 use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT};
 use super::exec::{FILES, STREAM_BYTES};
 use super::tools::{EDIT, EXEC, WRITE};
-use crate::session::Mounted;
+use crate::session::DatasetMount;
 
 /// Columns of a dataset that are named with their types.
 const COLUMNS: usize = 40;
@@ -43,14 +43,14 @@ print(df.group_by('cluster').len().sort('cluster'))
 ```\n";
 
 /// Description of datasets in a prompt.
-pub(super) enum Described<'a> {
+pub(super) enum DatasetSection<'a> {
     /// A session's.
-    Mounted(&'a [Mounted]),
+    Mounted(&'a [DatasetMount]),
     /// Datasets that every session will have, by name.
     Promised(&'a [String]),
 }
 
-pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &Described<'_>) -> String {
+pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &DatasetSection<'_>) -> String {
     let (usual, maximum) = (longest.min(Duration::from_secs(DEFAULT_TIMEOUT)), longest);
     let mut text = format!(
         "## ADVANCED ANALYSIS (sandboxed code execution)\n\n\
@@ -98,11 +98,11 @@ pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &Described<'
     text
 }
 
-fn list(text: &mut String, datasets: &Described<'_>) {
+fn list(text: &mut String, datasets: &DatasetSection<'_>) {
     let datasets = match datasets {
-        Described::Mounted(datasets) => *datasets,
-        Described::Promised([]) => &[],
-        Described::Promised(names) => {
+        DatasetSection::Mounted(datasets) => *datasets,
+        DatasetSection::Promised([]) => &[],
+        DatasetSection::Promised(names) => {
             let _ = writeln!(
                 text,
                 "- Every session has these datasets in `/tmp/data/` (read-only): {}.",
@@ -125,7 +125,7 @@ fn list(text: &mut String, datasets: &Described<'_>) {
     }
 }
 
-fn describe(text: &mut String, dataset: &Mounted) {
+fn describe(text: &mut String, dataset: &DatasetMount) {
     let shape = &dataset.shape;
     if let Some(rows) = shape.rows {
         let about = if shape.about { "about " } else { "" };

@@ -12,8 +12,8 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::launcher::{Ask, Reply, Shared, Warm};
-use crate::backend::Ending;
+use super::launcher::{LauncherCall, LauncherState, Reply, WarmResult};
+use crate::backend::ProcessEnd;
 use crate::error::{DuringIo, Result};
 
 /// A packet socket, wrapped in tokio's stream type, which only waits for readiness and leaves the
@@ -63,23 +63,23 @@ pub(super) fn io_error(error: cellblock_jail::Error) -> std::io::Error {
 #[derive(Debug)]
 pub(super) struct Owner {
     control: Control,
-    shared: Arc<Shared>,
-    warm: watch::Sender<Option<Warm>>,
+    shared: Arc<LauncherState>,
+    warm: watch::Sender<Option<WarmResult>>,
     waiting: HashMap<u64, oneshot::Sender<Reply>>,
     /// The packet to send next. Events are received meanwhile: a keep that cannot send its replies
     /// does not accept requests.
-    outgoing: Option<Outgoing>,
+    outgoing: Option<OutgoingRequest>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Outgoing {
+struct OutgoingRequest {
     request: LauncherRequest,
     descriptors: Vec<OwnedFd>,
     answer: Option<oneshot::Sender<Reply>>,
 }
 
-impl Outgoing {
+impl OutgoingRequest {
     async fn send(outgoing: Option<&Self>, control: &Control) -> Result<()> {
         match outgoing {
             Some(outgoing) => control.send(&outgoing.request, &outgoing.descriptors).await,
@@ -89,7 +89,11 @@ impl Outgoing {
 }
 
 impl Owner {
-    pub(super) fn new(control: Control, shared: Arc<Shared>, warm: watch::Sender<Option<Warm>>) -> Self {
+    pub(super) fn new(
+        control: Control,
+        shared: Arc<LauncherState>,
+        warm: watch::Sender<Option<WarmResult>>,
+    ) -> Self {
         Self {
             control,
             shared,
@@ -103,7 +107,7 @@ impl Owner {
     /// Serves until the launcher is gone or nobody can ask any more, and then until its process has `ended`.
     pub(super) async fn run(
         mut self,
-        mut queue: mpsc::UnboundedReceiver<Ask>,
+        mut queue: mpsc::UnboundedReceiver<LauncherCall>,
         ended: impl Future<Output = ()>,
     ) {
         loop {
@@ -120,23 +124,23 @@ impl Owner {
                     Some(ask) => self.take(ask),
                     None => break,
                 },
-                sent = Outgoing::send(self.outgoing.as_ref(), &self.control) => self.sent(sent),
+                sent = OutgoingRequest::send(self.outgoing.as_ref(), &self.control) => self.sent(sent),
             }
         }
         // From here on, all callers see that it has ended.
         drop(queue);
         let ends = std::mem::take(&mut *self.shared.lock());
         for end in ends.into_values() {
-            end.send_replace(Some(Ending::Unknown));
+            end.send_replace(Some(ProcessEnd::Unknown));
         }
         // Closing the socket ends the keep and everything in it; waiting prevents a zombie.
         drop(self);
         ended.await;
     }
 
-    fn take(&mut self, ask: Ask) {
+    fn take(&mut self, ask: LauncherCall) {
         self.next += 1;
-        self.outgoing = Some(Outgoing {
+        self.outgoing = Some(OutgoingRequest {
             request: LauncherRequest {
                 id: self.next,
                 operation: ask.operation,
@@ -147,7 +151,7 @@ impl Owner {
     }
 
     fn sent(&mut self, result: Result<()>) {
-        let Some(Outgoing {
+        let Some(OutgoingRequest {
             request,
             answer: Some(answer),
             ..
@@ -173,7 +177,7 @@ impl Owner {
             }
             LauncherEvent::KernelEnded { kernel, status } => {
                 let end = self.shared.end_of(kernel);
-                end.send_replace(Some(Ending::from_status(status)));
+                end.send_replace(Some(ProcessEnd::from_status(status)));
                 let mut ends = self.shared.lock();
                 // A receiver created later would find nothing; kernels whose start was never
                 // confirmed have none.

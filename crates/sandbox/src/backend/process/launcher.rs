@@ -18,7 +18,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::control::{Control, Owner};
-use crate::backend::Ending;
+use crate::backend::ProcessEnd;
 use crate::error::{DuringIo, Result, SandboxErrorKind};
 
 /// Maximum time until the keep is ready.
@@ -27,12 +27,12 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 const STATUS_LIMIT: Duration = Duration::from_secs(2);
 
 /// The modules that a template failed to import, or why no template can start.
-pub(super) type Warm = Result<Vec<String>, String>;
+pub(super) type WarmResult = Result<Vec<String>, String>;
 
 pub(super) type Reply = Result<(LauncherReply, Vec<OwnedFd>), String>;
 
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct LauncherCall {
     pub(super) operation: Operation,
     pub(super) descriptors: Vec<OwnedFd>,
     pub(super) answer: Option<oneshot::Sender<Reply>>,
@@ -43,10 +43,10 @@ pub(super) struct Ask {
 pub(super) struct Launcher {
     /// Unbounded, so that the end of a room can always be requested; other requests wait for their
     /// responses first.
-    asks: mpsc::UnboundedSender<Ask>,
+    asks: mpsc::UnboundedSender<LauncherCall>,
     report: Report,
-    shared: Arc<Shared>,
-    warm: watch::Receiver<Option<Warm>>,
+    shared: Arc<LauncherState>,
+    warm: watch::Receiver<Option<WarmResult>>,
     process: Process,
 }
 
@@ -60,20 +60,22 @@ struct Process {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct LauncherState {
     /// Ends of kernels, by number. Both the report and the request may come first.
-    ends: Mutex<HashMap<u64, watch::Sender<Option<Ending>>>>,
+    ends: Mutex<HashMap<u64, watch::Sender<Option<ProcessEnd>>>>,
 }
 
-impl Shared {
-    pub(super) fn end_of(&self, kernel: u64) -> watch::Sender<Option<Ending>> {
+impl LauncherState {
+    pub(super) fn end_of(&self, kernel: u64) -> watch::Sender<Option<ProcessEnd>> {
         self.lock()
             .entry(kernel)
             .or_insert_with(|| watch::channel(None).0)
             .clone()
     }
 
-    pub(super) fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<u64, watch::Sender<Option<Ending>>>> {
+    pub(super) fn lock(
+        &self,
+    ) -> parking_lot::MutexGuard<'_, HashMap<u64, watch::Sender<Option<ProcessEnd>>>> {
         self.ends.lock()
     }
 }
@@ -139,7 +141,7 @@ impl Launcher {
         )]
         let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(LauncherState::default());
         let owner = Owner::new(control, Arc::clone(&shared), warm_sender);
         tokio::spawn(owner.run(queue, ended));
         Ok(Self {
@@ -205,7 +207,7 @@ impl Launcher {
             .collect::<Result<Vec<_>, _>>()
             .during("duplicate a descriptor")?;
         let (answer, answered) = oneshot::channel();
-        let ask = Ask {
+        let ask = LauncherCall {
             operation,
             descriptors,
             answer: Some(answer),
@@ -217,7 +219,7 @@ impl Launcher {
 
     /// Sends a request without waiting for the response.
     pub(super) fn forget(&self, operation: Operation) {
-        let _ = self.asks.send(Ask {
+        let _ = self.asks.send(LauncherCall {
             operation,
             descriptors: Vec::new(),
             answer: None,
@@ -225,7 +227,7 @@ impl Launcher {
     }
 
     /// Returns a receiver for the end of a kernel, past or future.
-    pub(super) fn kernel_end(&self, kernel: u64) -> watch::Receiver<Option<Ending>> {
+    pub(super) fn kernel_end(&self, kernel: u64) -> watch::Receiver<Option<ProcessEnd>> {
         self.shared.end_of(kernel).subscribe()
     }
 
@@ -245,7 +247,7 @@ impl Launcher {
                 let mut told = end.subscribe();
                 let told = tokio::time::timeout(STATUS_LIMIT, told.wait_for(Option::is_some)).await;
                 if told.is_err() {
-                    end.send_replace(Some(Ending::Unknown));
+                    end.send_replace(Some(ProcessEnd::Unknown));
                     if let Some(shared) = shared.upgrade() {
                         shared.lock().remove(&kernel);
                     }

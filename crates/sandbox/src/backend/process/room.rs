@@ -16,7 +16,7 @@ use tokio::net::unix::pipe;
 use super::launcher::Launcher;
 use super::slots::Slot;
 use super::{internal, mounter};
-use crate::backend::{BoxFuture, Hold, KeptKernel, Kernel, Sandbox};
+use crate::backend::{BoxFuture, KeptKernel, Kernel, KernelHold, Sandbox};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::guest::Guest;
 
@@ -90,7 +90,7 @@ impl Room {
         }
         // Our copies of the kernel's descriptors would hide its death.
         drop((theirs, stdout_in, stderr_in, spare_in));
-        let hold = Hold::Here {
+        let hold = KernelHold::Here {
             pidfd,
             spare: stream(spare)?,
         };
@@ -138,7 +138,7 @@ impl Room {
             pid: kept,
         };
         let (_, mut found) = self.launcher.ask(operation, &[], "find a kernel").await.ok()?;
-        let Hold::Here { pidfd, .. } = &kernel.hold else {
+        let KernelHold::Here { pidfd, .. } = &kernel.hold else {
             return None;
         };
         Some(vec![pagemap(&found.pop()?)?, pagemap(pidfd.as_ref()?)?])

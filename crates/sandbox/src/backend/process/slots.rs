@@ -10,10 +10,10 @@ pub(super) const SLOTS: u32 = super::ids::COUNT - 1;
 
 /// Assigns slots in turn, so that a released slot is reused as late as possible.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Slots(Arc<Mutex<Taken>>);
+pub(super) struct Slots(Arc<Mutex<SlotTable>>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct SlotTable {
     next: u32,
     slots: HashSet<u32>,
 }

@@ -31,7 +31,7 @@ pub(super) fn messages(
     if list.is_empty() {
         return Err(fields.missing("messages"));
     }
-    let mut reading = Reading {
+    let mut reading = BlockParser {
         ids,
         container: container.unwrap_or_default(),
         code,
@@ -60,7 +60,7 @@ pub(super) fn messages(
 }
 
 /// Messages while they are parsed.
-struct Reading<'a> {
+struct BlockParser<'a> {
     ids: &'a mut Ids,
     container: &'a str,
     /// Whether there is code execution, which files are uploaded for.
@@ -72,7 +72,7 @@ struct Reading<'a> {
     calls: HashMap<String, bool>,
 }
 
-impl Reading<'_> {
+impl BlockParser<'_> {
     fn message(&mut self, fields: &Fields<'_>) -> Result<(), ApiError> {
         let role = match fields.required("role")?.as_str() {
             "user" => Role::User,

@@ -52,12 +52,12 @@ impl Version {
 
 /// The tools that a request offers.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct RequestTools {
     pub(super) tools: Vec<Tool>,
     pub(super) version: Option<Version>,
 }
 
-impl Offered {
+impl RequestTools {
     pub(super) const fn runs_code(&self) -> bool {
         self.version.is_some()
     }
@@ -86,7 +86,7 @@ impl Offered {
 }
 
 /// Parses `tools`.
-pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<Offered, ApiError> {
+pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<RequestTools, ApiError> {
     let mut version = None;
     let mut found = Vec::new();
     let mut names = HashSet::new();
@@ -132,7 +132,7 @@ pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<
         }));
     }
     tools::unlike_the_interpreter(&found)?;
-    Ok(Offered {
+    Ok(RequestTools {
         tools: found,
         version,
     })
@@ -217,7 +217,7 @@ fn commands(label: &str) -> ToolName {
 }
 
 /// Parses `tool_choice`; returns it, and whether several tools may be called at once.
-pub(super) fn choice(fields: &Fields<'_>, offered: &Offered) -> Result<(ToolChoice, bool), ApiError> {
+pub(super) fn choice(fields: &Fields<'_>, offered: &RequestTools) -> Result<(ToolChoice, bool), ApiError> {
     let choice: Option<Fields<'_>> = match fields.get("tool_choice") {
         None => None,
         Some(value) => Some(Fields::of(value, "tool_choice")?),
@@ -254,7 +254,7 @@ pub(super) fn choice(fields: &Fields<'_>, offered: &Offered) -> Result<(ToolChoi
     Ok((chosen, parallel))
 }
 
-fn named(choice: &Fields<'_>, offered: &Offered) -> Result<ToolChoice, ApiError> {
+fn named(choice: &Fields<'_>, offered: &RequestTools) -> Result<ToolChoice, ApiError> {
     let name = choice.required("name")?;
     if name == NAME && offered.runs_code() {
         return Ok(ToolChoice::Tool(if offered.has_python() {

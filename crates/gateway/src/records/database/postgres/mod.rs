@@ -19,7 +19,7 @@ use tokio_postgres::{Error, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::url::RootsError;
-use super::{Connected, Database, DatabaseError, DatabaseResult, DatabaseValue, WAIT};
+use super::{Database, DatabaseConnection, DatabaseError, DatabaseResult, DatabaseValue, WAIT};
 use crate::records::RecordsError;
 
 pub(in crate::records) use tokio_postgres::row::RowIndex as PostgresIndex;
@@ -82,7 +82,7 @@ impl PostgresPool {
     pub(in crate::records) async fn connection(&self) -> Result<Database, RecordsError> {
         let client = self.pool.get().await;
         let client = client.map_err(|error| self.unconnected(error))?;
-        Ok(Database(Connected::Postgres(PostgresSession {
+        Ok(Database(DatabaseConnection::Postgres(PostgresSession {
             client: Some(client),
             runtime: Handle::current(),
             broken: Cell::new(false),

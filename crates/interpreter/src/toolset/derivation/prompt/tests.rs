@@ -147,7 +147,7 @@ fn the_example_is_a_call_that_is_accepted() {
         contract: &call.contract,
         inputs: &call.inputs,
     };
-    let known = crate::contract::Known::new(["get_balances_1"]);
+    let known = crate::contract::KnownAliases::new(["get_balances_1"]);
     for require_inputs in [false, true] {
         let policy = crate::contract::ContractPolicy {
             require_inputs,

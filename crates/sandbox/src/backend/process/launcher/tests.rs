@@ -10,12 +10,12 @@ use super::*;
 
 /// The launcher's side. `ended` is sent when its process has ended.
 #[derive(Debug)]
-struct Played {
+struct FakeLauncher {
     control: Control,
     ended: oneshot::Sender<()>,
 }
 
-impl Played {
+impl FakeLauncher {
     async fn tells(&self, event: LauncherEvent) {
         self.control.send(&event, &[]).await.unwrap();
     }
@@ -29,11 +29,11 @@ impl Played {
     }
 }
 
-fn played() -> (OwnedFd, Played, oneshot::Receiver<()>) {
+fn played() -> (OwnedFd, FakeLauncher, oneshot::Receiver<()>) {
     let (ours, theirs) = fds::packet_pair().unwrap();
     let (ended, has_ended) = oneshot::channel();
     let control = Control::new(theirs).unwrap();
-    (ours, Played { control, ended }, has_ended)
+    (ours, FakeLauncher { control, ended }, has_ended)
 }
 
 /// Returns the result of starting a launcher whose first packet is this, or that ends at once.
@@ -46,7 +46,7 @@ async fn first(event: Option<LauncherEvent>) -> Result<Launcher> {
     Launcher::behind(ours, Process::default(), async {}).await
 }
 
-async fn started() -> (Launcher, Played) {
+async fn started() -> (Launcher, FakeLauncher) {
     let (ours, played, ended) = played();
     let report = Report::default();
     played.tells(LauncherEvent::Started { report }).await;
@@ -168,7 +168,7 @@ async fn the_death_of_the_launcher_is_heard_by_all_who_wait_and_all_who_come_lat
         played.asked().await;
         assert!(!launcher.is_gone());
         // Its process is still ending.
-        let Played { control, ended } = played;
+        let FakeLauncher { control, ended } = played;
         drop(control);
         ended
     };
@@ -176,7 +176,7 @@ async fn the_death_of_the_launcher_is_heard_by_all_who_wait_and_all_who_come_lat
     assert!(is_gone(answer));
     assert!(is_gone(warmed));
     let ending = *end.wait_for(Option::is_some).await.unwrap();
-    assert_eq!(ending, Some(Ending::Unknown));
+    assert_eq!(ending, Some(ProcessEnd::Unknown));
     assert!(launcher.is_gone());
     assert!(is_gone(launcher.ask(usage("r"), &[], "ask").await));
     launcher.forget(usage("r"));
@@ -195,9 +195,9 @@ async fn the_end_of_a_kernel_is_heard_whether_it_is_asked_for_before_or_after() 
         played.tells(event).await;
     }
     let heard = *before.wait_for(Option::is_some).await.unwrap();
-    assert_eq!(heard, Some(Ending::Exited(11)));
+    assert_eq!(heard, Some(ProcessEnd::Exited(11)));
     // Reported before the other one.
-    assert_eq!(*launcher.kernel_end(2).borrow(), Some(Ending::Exited(22)));
+    assert_eq!(*launcher.kernel_end(2).borrow(), Some(ProcessEnd::Exited(22)));
     // The number of one that has been heard of is free again.
     assert_eq!(*launcher.kernel_end(1).borrow(), None);
 }
@@ -219,7 +219,7 @@ async fn a_template_is_warm_or_says_why_not() {
     played.tells(ready).await;
     assert!(error.unwrap_err().to_string().contains("no interpreter"));
     let mut warm = launcher.warm.clone();
-    let now = |warm: &Option<Warm>| warm.as_ref().is_some_and(Result::is_ok);
+    let now = |warm: &Option<WarmResult>| warm.as_ref().is_some_and(Result::is_ok);
     drop(warm.wait_for(now).await.unwrap());
     launcher.warmed().await.unwrap();
     assert_eq!(launcher.failed_modules(), failed);
