@@ -1,8 +1,9 @@
 //! Costs of a fork: time of `fork(1)` into a sandbox from the pool, and of the first cell in the new session,
 //! for sessions with small and large state.
 //!
-//! `cargo run --release -p cellblock-bench --example fork`, on a quiet machine. As root, pages are distinguished by their physical addresses;
-//! for an ordinary user, all pages are compared, which takes longer.
+//! `cargo run --release -p cellblock-bench --example fork`, on a quiet machine. As root, pages are
+//! distinguished by their physical addresses; for an ordinary user, all pages are compared, which
+//! takes longer.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

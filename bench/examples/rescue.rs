@@ -1,7 +1,8 @@
 //! Costs of a standby: time of `1+1` right after the cell before and after a pause, CPU time of a cell with
 //! all that it entails, and memory of an idle session; with each policy.
 //!
-//! `cargo run --release -p cellblock-bench --example rescue`, as root and on a quiet machine. On and off are interleaved round by round.
+//! `cargo run --release -p cellblock-bench --example rescue`, as root and on a quiet machine. On
+//! and off are interleaved round by round.
 
 use std::collections::HashMap;
 use std::fs;

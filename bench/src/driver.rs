@@ -31,7 +31,8 @@ impl Driver {
         })
     }
 
-    /// Asks for one thing. The answer is what the driver says below `answer`; what it says below `error` is an error.
+    /// Asks for one thing. The answer is what the driver says below `answer`; what it says below
+    /// `error` is an error.
     pub(crate) fn ask(&mut self, request: &Value) -> Result<Value> {
         writeln!(self.requests, "{request}").context("ask the driver")?;
         self.requests.flush().context("ask the driver")?;

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures Cellblock beside its peers, interleaved in one run on one machine.
 //!
-//! Interleaving matters more than repetition: on a noisy machine only numbers of the same minute may be compared.
+//! Interleaving matters more than repetition: on a noisy machine only numbers of the same minute
+//! may be compared.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,7 +106,8 @@ async fn measure(args: &Args) -> Result<Results> {
     Ok(results)
 }
 
-/// Hundreds of sessions have some thousand descriptors; a login session usually allows a thousand until asked for more.
+/// Hundreds of sessions have some thousand descriptors; a login session usually allows a thousand
+/// until asked for more.
 fn open_many_files() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(

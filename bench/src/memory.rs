@@ -1,4 +1,5 @@
-//! Memory of processes, from the kernel's own accounting. Needs root: guests hide their memory maps from others.
+//! Memory of processes, from the kernel's own accounting. Needs root: guests hide their memory maps
+//! from others.
 
 use std::collections::HashMap;
 use std::fs;
@@ -44,7 +45,8 @@ pub(crate) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// Adds up the descendants of this process. Floors and peers, which descend from it too, are none of the three.
+    /// Adds up the descendants of this process. Floors and peers, which descend from it too, are
+    /// none of the three.
     pub(crate) fn measure() -> Result<Self> {
         let tree = Self::below(std::process::id())?;
         ensure!(

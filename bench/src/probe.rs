@@ -55,7 +55,8 @@ pub(crate) struct ProbePlan {
 /// A probe that failed this often in a row has no more turns.
 const GIVE_UP: usize = 3;
 
-/// Runs all probes, their turns spread evenly over the rounds. Answers what failed; a failure costs its turn only.
+/// Runs all probes, their turns spread evenly over the rounds. Answers what failed; a failure costs
+/// its turn only.
 pub(crate) async fn run(plans: Vec<ProbePlan>, samples: &mut Samples) -> Vec<String> {
     let rounds = plans.iter().map(|plan| plan.turns).max().unwrap_or(0);
     let mut failures = Vec::new();

@@ -1,4 +1,5 @@
-//! The programs that Cellblock and its peers run. Where a peer has no `display`, its program prints or draws the same.
+//! The programs that Cellblock and its peers run. Where a peer has no `display`, its program prints
+//! or draws the same.
 
 /// Code of the shortest cell.
 pub(crate) const SUM: &str = "1+1";
@@ -51,7 +52,8 @@ for _ in range(TIMES):
         rest = rest[os.write(1, rest):]
 ";
 
-/// Rows of the table of 100 MB: in memory 10 columns of 8 bytes, random, so that Parquet has about as many bytes.
+/// Rows of the table of 100 MB: in memory 10 columns of 8 bytes, random, so that Parquet has about
+/// as many bytes.
 pub(crate) const FRAME_ROWS: u64 = 1_250_000;
 /// Makes that table.
 pub(crate) const MAKE_FRAME: &str = "\
@@ -79,8 +81,8 @@ pub(crate) fn rows(count: usize) -> Vec<u8> {
     document
 }
 
-/// 1,000 entities over 10,000 periods, of which some come and go: what the helper takes, and what a first attempt with pandas takes, in
-/// milliseconds. Both find the same.
+/// 1,000 entities over 10,000 periods, of which some come and go: what the helper takes, and what a
+/// first attempt with pandas takes, in milliseconds. Both find the same.
 pub(crate) const CHANGE: &str = "\
 import time
 random = np.random.default_rng(0)

@@ -1,4 +1,5 @@
-//! The image's own interpreter, run on the host: what every peer and floor runs, so that all have the same libraries.
+//! The image's own interpreter, run on the host: what every peer and floor runs, so that all have
+//! the same libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

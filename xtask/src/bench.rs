@@ -13,8 +13,8 @@ const WALLS: [&str; 2] = ["gvisor", "microvm"];
 /// The profile of what is released: that of a first build from a clone optimizes less.
 const RELEASED: &str = "dist";
 
-/// Runs it in the workspace's root, and answers whether it went well. It shares the image with the tests unless `CELLBLOCK_HOME` names
-/// another home.
+/// Runs it in the workspace's root, and answers whether it went well. It shares the image with the
+/// tests unless `CELLBLOCK_HOME` names another home.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool> {
     let home = std::env::var_os("CELLBLOCK_HOME")
         .filter(|named| !named.is_empty())

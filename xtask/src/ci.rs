@@ -42,7 +42,8 @@ const TESTS: [Step; 4] = [Step::Test, Step::Python, Step::Fast, Step::Walls];
 /// Steps beside the tests.
 const CHECKS: [Step; 5] = [Step::Fmt, Step::Tidy, Step::Deny, Step::Generated, Step::Ruff];
 
-/// Runs `steps`, or all when there are none, and lists skipped tests; tells whether every step passed. Of tests, only those of `selection` run.
+/// Runs `steps`, or all when there are none, and lists skipped tests; tells whether every step
+/// passed. Of tests, only those of `selection` run.
 pub fn run(root: &Path, steps: &[Step], selection: &TestSelection) -> bool {
     let mut results = Results::default();
     // Others may run beside tests, in a process of their own.
@@ -69,7 +70,8 @@ pub fn run(root: &Path, steps: &[Step], selection: &TestSelection) -> bool {
     results.0.iter().all(|result| result.passed)
 }
 
-/// Builds all tests, and runs the unit tests, then what `rest` does with the others, and the checks beside both.
+/// Builds all tests, and runs the unit tests, then what `rest` does with the others, and the checks
+/// beside both.
 fn fast(root: &Path, results: &mut Results, rest: impl FnOnce(Suite, &mut Results)) {
     let built = results.time("build", || {
         suite::build(root, Compiler::Linting, &TestSelection::default())

@@ -1,6 +1,7 @@
 //! Size of the release and the tree, compared with the lines of `xtask/footprint.txt`.
 //!
-//! What is known without a build is also checked by `cargo xtask tidy`, and packages in two versions by `cargo xtask ci deny`.
+//! What is known without a build is also checked by `cargo xtask tidy`, and packages in two
+//! versions by `cargo xtask ci deny`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,8 @@ fn of_release(root: &Path) -> Result<[NamedCount; 2]> {
     Ok([(UNITS, units), (SIZE, found.len())])
 }
 
-/// Counts the units in cargo's messages as its progress bar does, runs of build scripts included, and finds the program.
+/// Counts the units in cargo's messages as its progress bar does, runs of build scripts included,
+/// and finds the program.
 fn built(messages: &str) -> Result<(u64, PathBuf)> {
     let (mut units, mut program) = (0, None);
     for line in messages.lines() {

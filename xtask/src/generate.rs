@@ -1,5 +1,5 @@
-//! Files that are made from code: written by `cargo xtask generate`. `--check` compares those that this program makes itself; tests
-//! compare the others.
+//! Files that are made from code: written by `cargo xtask generate`. `--check` compares those that
+//! this program makes itself; tests compare the others.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,8 @@ fn json(path: String, value: &impl Serialize) -> Result<GoldenFile> {
     })
 }
 
-/// Tests that write the files which only they can make, if `CELLBLOCK_UPDATE` is set: package, program and filter.
+/// Tests that write the files which only they can make, if `CELLBLOCK_UPDATE` is set: package,
+/// program and filter.
 const WRITERS: &[(&str, &[&str])] = &[
     // `docs/reference/`: `cli.md`, `configuration.md`, `config.schema.json` and `run-output.schema.json`.
     ("cellblock", &["--bin", "cellblock", "reference"]),

@@ -1,7 +1,8 @@
 //! The developer commands behind `cargo xtask`, as a library so that tests can call them.
 //!
-//! [`tidy`] holds the rules of this codebase that no compiler checks, [`generate`] the files that are made
-//! from code, [`ci`] the steps that a change must pass, [`dist`] the build of a release, [`footprint`] how big it may be.
+//! [`tidy`] holds the rules of this codebase that no compiler checks, [`generate`] the files that
+//! are made from code, [`ci`] the steps that a change must pass, [`dist`] the build of a release,
+//! [`footprint`] how big it may be.
 
 #![expect(
     clippy::print_stdout,

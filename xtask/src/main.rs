@@ -58,7 +58,8 @@ enum Command {
     },
     /// Writes the system call filter for containers from a container engine's default
     Seccomp {
-        /// The default, such as `/usr/share/containers/seccomp.json` of Debian's `golang-github-containers-common`
+        /// The default, such as `/usr/share/containers/seccomp.json` of Debian's
+        /// `golang-github-containers-common`
         default: std::path::PathBuf,
     },
     /// Builds what is released, into `dist/`, and tries it

@@ -1,4 +1,5 @@
-//! The system call filter for containers that run Cellblock: a container engine's default, and the calls with which sandboxes are made.
+//! The system call filter for containers that run Cellblock: a container engine's default, and the
+//! calls with which sandboxes are made.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 /// The filter's place in the repository.
 const PROFILE: &str = "deploy/seccomp.json";
 
-/// The calls that default profiles refuse and sandboxes need. User code cannot make them: the sandbox's own filter refuses them.
+/// The calls that default profiles refuse and sandboxes need. User code cannot make them: the
+/// sandbox's own filter refuses them.
 const CALLS: [&str; 10] = [
     "clone",
     "mount",

@@ -1,7 +1,7 @@
 //! Building all tests, and running their programs side by side.
 //!
-//! `cargo test` runs one program after another, and many of ours mostly wait: for deadlines, and for processes to start and end. So one more
-//! runs at once than there are processors.
+//! `cargo test` runs one program after another, and many of ours mostly wait: for deadlines, and
+//! for processes to start and end. So one more runs at once than there are processors.
 
 mod build;
 mod kernel;
@@ -27,8 +27,9 @@ pub(crate) use self::build::{compile, of_package};
 pub(crate) use self::skipped::{forget_skips, skips};
 use self::variants::{VARIANTS, Variant};
 
-/// Programs that take longest, longest first: one that began last would run alone at the end. Those with emulated machines, which leave
-/// little of the processors, are apart. Beside those that need over a minute of processors stands why.
+/// Programs that take longest, longest first: one that began last would run alone at the end. Those
+/// with emulated machines, which leave little of the processors, are apart. Beside those that need
+/// over a minute of processors stands why.
 const LONGEST: [&str; 21] = [
     "cellblock ordinary_python (suites)", // suites of other projects, in sandboxes
     "cellblock-interpreter conformance (microvm)", // every instruction is emulated
@@ -120,7 +121,8 @@ pub fn build(root: &Path, compiler: Compiler, selection: &TestSelection) -> Resu
         mut warnings,
     } = compile(building.args(["test", "--no-run"]).args(&what))?;
     if compiler == Compiler::Linting {
-        // Apart from the tests: beside a choice of targets, examples would be built as tests, and tests run them as they are.
+        // Apart from the tests: beside a choice of targets, examples would be built as tests, and
+        // tests run them as they are.
         let mut building = cargo(root, compiler)?;
         warnings.extend(compile(building.args(["build", "--benches"]).args(&what))?.warnings);
     }
@@ -293,7 +295,8 @@ impl ProgramReport {
         )
     }
 
-    /// Runs the tests that failed once more, where that is allowed, and says which passed only then. No other program of tests may run.
+    /// Runs the tests that failed once more, where that is allowed, and says which passed only
+    /// then. No other program of tests may run.
     fn again(mut self, program: &TestProgram) -> Self {
         if self.failed.is_empty() || !program.variant.is_some_and(|variant| variant.again) {
             return self;
@@ -309,7 +312,8 @@ impl ProgramReport {
     }
 }
 
-/// A command that prints into a file: both streams stay in order, and a child that outlives it holds no pipe that somebody reads.
+/// A command that prints into a file: both streams stay in order, and a child that outlives it
+/// holds no pipe that somebody reads.
 #[derive(Debug)]
 pub(crate) struct LoggedCommand {
     running: Child,
@@ -405,7 +409,8 @@ mod tests {
         // Run with names, it passes, unless `c` is one of them.
         let script = "#!/bin/sh\necho 'test a ... ok'\ncase \"$*\" in\n'') echo 'test b ... FAILED'; exit 101;;\n\
                       '--exact b') exit 0;;\n*) exit 101;;\nesac\n";
-        // By another process: a program of which a child of this one inherits a descriptor for writing cannot be run.
+        // By another process: a program of which a child of this one inherits a descriptor for
+        // writing cannot be run.
         let write = ["-c", "printf %s \"$1\" >\"$0\" && chmod +x \"$0\""];
         let written = Command::new("sh")
             .args(write)

@@ -1,7 +1,8 @@
 //! Checks the rules of this codebase that no compiler checks.
 //!
-//! Every rule is a plain function from a file, from all files or from the workspace's metadata, to [`Violation`]s, and has a
-//! test that breaks it. The whole also runs under `cargo test --workspace`.
+//! Every rule is a plain function from a file, from all files or from the workspace's metadata, to
+//! [`Violation`]s, and has a test that breaks it. The whole also runs under `cargo test
+//! --workspace`.
 
 use std::path::Path;
 use std::{fmt, thread};
@@ -95,7 +96,8 @@ pub fn check(root: &Path) -> Result<TidyReport> {
     Ok(report)
 }
 
-/// Checks every file by itself, on all processors: reading the tokens of all Rust files takes a second or two.
+/// Checks every file by itself, on all processors: reading the tokens of all Rust files takes a
+/// second or two.
 fn check_each(files: &[File]) -> Vec<Violation> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     // Files of one folder are alike, so each processor gets every n-th file.

@@ -25,7 +25,8 @@ const SETTINGS: [(&str, &str); 2] = [
     ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
     ("PYTHONMALLOC", "malloc"),
 ];
-/// Children whose memory is measured together: as many as sessions in the smaller measurement, since sharing depends on it.
+/// Children whose memory is measured together: as many as sessions in the smaller measurement,
+/// since sharing depends on it.
 const IDLE: u64 = 100;
 
 /// Starts the process and waits until it has imported everything.

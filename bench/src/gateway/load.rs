@@ -1,4 +1,5 @@
-//! Many requests with code at once, and many one after the other that nobody comes back to: how long they take, and what they leave.
+//! Many requests with code at once, and many one after the other that nobody comes back to: how
+//! long they take, and what they leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +98,8 @@ fn note(samples: &mut Samples, ended: Option<Result<Result<StreamReport>, JoinEr
     Ok(())
 }
 
-/// Private bytes of the sandboxes that sessions have or that wait in the pool, and how many sessions have one.
+/// Private bytes of the sandboxes that sessions have or that wait in the pool, and how many
+/// sessions have one.
 async fn sandboxes(pair: &Pair) -> Result<(u64, f64)> {
     let server = pair.server.id();
     let measured = tokio::task::spawn_blocking(move || ProcessTree::below(server)).await;

@@ -55,7 +55,8 @@ impl Gateways {
     async fn pair(&self) -> Result<&Pair> {
         self.0
             .get_or_try_init(|| async {
-                // A client is built with cryptography or not at all; an error means that there is some already.
+                // A client is built with cryptography or not at all; an error means that there is
+                // some already.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let provider = provider::start().await?;
                 let client = Client::builder().tcp_nodelay(true).build()?;

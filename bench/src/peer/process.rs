@@ -86,7 +86,8 @@ impl ProcessProbe {
         Ok(())
     }
 
-    /// The whole process is the peer; the call alone, in a process that has imported everything, is the floor.
+    /// The whole process is the peer; the call alone, in a process that has imported everything, is
+    /// the floor.
     fn frame(&self, code: &str, what: &str, samples: &mut Samples) -> Result<()> {
         let started = Instant::now();
         let output = self.wrapped.run(code, 1)?;

@@ -1,4 +1,5 @@
-//! Cellblock as it is measured: through its Rust API, with the default image and all of its libraries imported.
+//! Cellblock as it is measured: through its Rust API, with the default image and all of its
+//! libraries imported.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -97,7 +98,8 @@ impl Subject {
             ensure!(started.elapsed() < FILL_LIMIT, "the pool does not fill up");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // The last one is ready, and does what kernels do while nobody asks them for anything, such as keeping a copy.
+        // The last one is ready, and does what kernels do while nobody asks them for anything, such
+        // as keeping a copy.
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! A turn without a model: scripted answers, whose code runs in a real sandbox. Prints what a client would be sent.
+//! A turn without a model: scripted answers, whose code runs in a real sandbox. Prints what a
+//! client would be sent.
 //!
 //! `cargo run --example turn -p cellblock-agent`
 

@@ -1,4 +1,5 @@
-//! Turns and tool calls, counted as they end. The gateway describes these metrics and reports them to Prometheus.
+//! Turns and tool calls, counted as they end. The gateway describes these metrics and reports them
+//! to Prometheus.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Files that become artifacts: hashed while they are written, and linked into the store's folder instead of being copied to it.
+//! Files that become artifacts: hashed while they are written, and linked into the store's folder
+//! instead of being copied to it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write};
@@ -83,7 +84,8 @@ impl Store {
         }
     }
 
-    /// Begins a file in the store's folder; nothing without a folder, or if its file system has no files without names.
+    /// Begins a file in the store's folder; nothing without a folder, or if its file system has no
+    /// files without names.
     fn local_draft(&self) -> Option<ArtifactDraft> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(self.folder.as_ref()?, flags, Mode::from_raw_mode(0o666)).ok()?;
@@ -101,7 +103,8 @@ impl Store {
         self.put_hashed(draft.file, id, length, linkable, about).await
     }
 
-    /// Copies a file into the store's folder, if there is one and it can be linked there. Returns the file otherwise.
+    /// Copies a file into the store's folder, if there is one and it can be linked there. Returns
+    /// the file otherwise.
     pub(crate) async fn copied(&self, file: File) -> Result<Result<ArtifactDraft, File>, ArtifactError> {
         let Some(draft) = self.local_draft() else {
             return Ok(Err(file));
@@ -110,8 +113,8 @@ impl Store {
         copied.expect("copying does not panic").map(Ok)
     }
 
-    /// Gives a file its name. Returns `false` if that fails for any reason, damaged bytes under that name included: copying it then
-    /// either succeeds or explains why.
+    /// Gives a file its name. Returns `false` if that fails for any reason, damaged bytes under
+    /// that name included: copying it then either succeeds or explains why.
     pub(crate) async fn link(&self, file: File, id: ArtifactId) -> (File, bool) {
         let Some(path) = self.folder.as_ref().map(|it| it.join(object(id).as_ref())) else {
             return (file, false);

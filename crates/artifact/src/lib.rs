@@ -5,8 +5,9 @@
 //! [`Store`] keeps [`Metadata`], written once, and any number of [`Origin`]s, which record who made
 //! these bytes from what; each is a separate object and is only ever added. A [`Store`] works over
 //! any `object_store`, including a folder. Artifacts without references are removed after a while
-//! ([`Store::collect`]). A [`VersionSeries`] gives artifacts a name and versions;
-//! [`Store::tiered`] keeps them on this machine and in a remote store. [`ArtifactEnvelope`] describes an artifact in a response.
+//! ([`Store::collect`]). A [`VersionSeries`] gives artifacts a name and versions; [`Store::tiered`]
+//! keeps them on this machine and in a remote store. [`ArtifactEnvelope`] describes an artifact in
+//! a response.
 
 mod draft;
 mod envelope;

@@ -40,8 +40,9 @@ impl Store {
     }
 }
 
-/// Returns the objects below `s3://bucket/prefix`, with the credentials and the endpoint of the environment, as [`Store::open`] does.
-/// Sends nothing; requests are repeated after temporary failures for at most `patience`.
+/// Returns the objects below `s3://bucket/prefix`, with the credentials and the endpoint of the
+/// environment, as [`Store::open`] does. Sends nothing; requests are repeated after temporary
+/// failures for at most `patience`.
 #[cfg(feature = "s3")]
 pub fn objects(address: &str, patience: Duration) -> Result<Arc<dyn ObjectStore>, ArtifactError> {
     crate::S3::at(address)?.objects(patience)

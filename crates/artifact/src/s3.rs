@@ -76,7 +76,8 @@ impl S3 {
         })
     }
 
-    /// Returns the objects below the prefix. Requests are repeated after temporary failures for at most `patience`. Sends nothing.
+    /// Returns the objects below the prefix. Requests are repeated after temporary failures for at
+    /// most `patience`. Sends nothing.
     pub fn objects(&self, patience: Duration) -> Result<Arc<dyn ObjectStore>, ArtifactError> {
         // A program has one; the first to be installed is used.
         let _ = rustls::crypto::ring::default_provider().install_default();

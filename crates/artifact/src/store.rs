@@ -184,7 +184,8 @@ impl Store {
         Ok(Reader::new(id, self.fetch(id).await?.into_stream()))
     }
 
-    /// Opens the bytes as a file of the host, read from its start. Those of a remote store are copied and checked first.
+    /// Opens the bytes as a file of the host, read from its start. Those of a remote store are
+    /// copied and checked first.
     pub async fn file(&self, id: ArtifactId) -> Result<File, ArtifactError> {
         if self.remote.is_some() {
             return self.verified_file(id).await;

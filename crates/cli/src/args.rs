@@ -268,8 +268,9 @@ pub(crate) enum ImageCommand {
     /// your sandboxes.
     #[command(allow_missing_positional = true)]
     Import {
-        /// Format of a root filesystem: `docker-archive` (`docker save`, `podman save`), `oci-layout` (a folder or an archive), or
-        /// `directory` (an unpacked one); without it, PATH is a file that `export` wrote, an OCI layout, or an unpacked root filesystem
+        /// Format of a root filesystem: `docker-archive` (`docker save`, `podman save`),
+        /// `oci-layout` (a folder or an archive), or `directory` (an unpacked one); without it,
+        /// PATH is a file that `export` wrote, an OCI layout, or an unpacked root filesystem
         #[arg(value_name = "FORMAT")]
         format: Option<RootFormat>,
         /// The file or folder, or `-` for stdin

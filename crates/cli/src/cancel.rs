@@ -24,7 +24,8 @@ impl Cancel {
         let pressed = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
         let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
         tokio::spawn(async move {
-            // SIGTERM ends the process as always. Before that, programs of the host are ended, because they would continue alone.
+            // SIGTERM ends the process as always. Before that, programs of the host are ended,
+            // because they would continue alone.
             if terminated.recv().await.is_some() {
                 end_programs();
                 stop_builds(BUILD_END);

@@ -11,7 +11,8 @@ pub(crate) struct ScriptPart {
 
 /// Splits a script. Parts without code are left out, but there is always one.
 ///
-/// A marker is a line that begins with `# %%` or `#%%`. Windows line ends and a byte order mark are taken out; lines keep their numbers.
+/// A marker is a line that begins with `# %%` or `#%%`. Windows line ends and a byte order mark are
+/// taken out; lines keep their numbers.
 pub(crate) fn split(script: &str) -> Vec<ScriptPart> {
     let script = script
         .strip_prefix('\u{feff}')

@@ -167,7 +167,8 @@ impl Error {
         }
     }
 
-    /// The message and those of its causes, outermost first. A cause that repeats what is above it is left out.
+    /// The message and those of its causes, outermost first. A cause that repeats what is above it
+    /// is left out.
     pub(crate) fn chain(&self) -> Vec<String> {
         if let Self::Told(told) = self {
             return told.messages.clone();

@@ -77,8 +77,8 @@ fn start(cli: CliArgs) -> ExitCode {
         logging::start();
         None
     };
-    // A machine that is restored while it runs must have no threads that wait for one another: in some copies of gVisor's none of
-    // them looked for the host.
+    // A machine that is restored while it runs must have no threads that wait for one another: in
+    // some copies of gVisor's none of them looked for the host.
     let single = matches!(cli.command, Command::Inside(_));
     let runtime = match threads::runtime(single) {
         Ok(runtime) => runtime,

@@ -1,7 +1,8 @@
 //! The directory that charts and files are saved into.
 //!
-//! Names come from the sandbox. No link inside the directory is followed and no name leads out of it: each part is opened on its own, by the
-//! kernel's rules. A file is written under a name of ours first and renamed when it is whole.
+//! Names come from the sandbox. No link inside the directory is followed and no name leads out of
+//! it: each part is opened on its own, by the kernel's rules. A file is written under a name of
+//! ours first and renamed when it is whole.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! Generates `docs/reference/` from the command line's definition, the types of `--json` and those of a chart, and checks that it is up to date.
+//! Generates `docs/reference/` from the command line's definition, the types of `--json` and those
+//! of a chart, and checks that it is up to date.
 //!
 //! `cargo xtask generate` writes the files.
 

@@ -1,7 +1,8 @@
 //! Makes text from a sandbox harmless for a terminal.
 //!
-//! A terminal obeys control characters: it moves the cursor, retitles windows, answers queries as if the user had typed, and shows text
-//! in another order than it is stored. Everything but newline and tab is therefore shown as an escape, and so are bytes that are not UTF-8.
+//! A terminal obeys control characters: it moves the cursor, retitles windows, answers queries as
+//! if the user had typed, and shows text in another order than it is stored. Everything but newline
+//! and tab is therefore shown as an escape, and so are bytes that are not UTF-8.
 
 use std::fmt::Write as _;
 
@@ -28,7 +29,8 @@ pub(crate) fn line(text: &str) -> String {
 pub(crate) fn json(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
-        // Compact JSON has control characters only inside strings, where an escape stands for the same character.
+        // Compact JSON has control characters only inside strings, where an escape stands for the
+        // same character.
         if acts(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(safe, "\\u{unit:04x}");

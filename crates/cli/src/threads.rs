@@ -14,8 +14,9 @@ const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 /// Makes the runtime; with `single`, all tasks run on the calling thread.
 ///
-/// Tokio panics when a worker, or the first thread for blocking work, cannot be started, and unwinding waits for ever for workers that were.
-/// So the first thread for blocking work is started now and kept, and until then the first panic ends the process with its error.
+/// Tokio panics when a worker, or the first thread for blocking work, cannot be started, and
+/// unwinding waits for ever for workers that were. So the first thread for blocking work is started
+/// now and kept, and until then the first panic ends the process with its error.
 #[expect(clippy::exit, reason = "nothing is running yet")]
 pub(crate) fn runtime(single: bool) -> Result<Runtime> {
     let workers = thread::available_parallelism().map_or(1, |count| count.get().min(MOST_WORKERS));

@@ -140,7 +140,8 @@ pub(crate) fn of_configuration(config: Option<PathBuf>) -> Result<ToolsetSession
 }
 
 impl ToolsetArgs {
-    /// Checks that the options belong to the toolset, and returns what its session has. Reads the configuration, and starts nothing.
+    /// Checks that the options belong to the toolset, and returns what its session has. Reads the
+    /// configuration, and starts nothing.
     pub(crate) fn session(&self) -> Result<ToolsetSession> {
         if self.toolset != Some(notebook::KIND) {
             let foreign = [
@@ -225,7 +226,8 @@ impl ToolsetArgs {
     }
 }
 
-/// A file as tool results are recorded: one that can be read twice, of a format that keeps every value as it is.
+/// A file as tool results are recorded: one that can be read twice, of a format that keeps every
+/// value as it is.
 fn recordable(path: &Path) -> Result<(File, InputFormat)> {
     let fail = || Error::user_file("read", path);
     let mut file = File::open(path).map_err(fail())?;

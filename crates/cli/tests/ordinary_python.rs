@@ -1,8 +1,9 @@
 //! Ordinary Python works: parts of the test suites of `CPython`, numpy, pandas and scipy pass in a sandbox.
 //!
-//! What runs is said in `tests/ordinary_python/` at the root. Its `expected.toml` says how many tests of each suite pass at least, and which
-//! fail and why: a test that fails without standing there is an error, and so is one that stands there and passes.
-//! With `CELLBLOCK_SUITES=part`, only suites that depend on the system run.
+//! What runs is said in `tests/ordinary_python/` at the root. Its `expected.toml` says how many
+//! tests of each suite pass at least, and which fail and why: a test that fails without standing
+//! there is an error, and so is one that stands there and passes. With `CELLBLOCK_SUITES=part`,
+//! only suites that depend on the system run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! Measures how many bytes of a large Parquet file a call reads for one of its 50 columns.
 //!
-//! `cargo run -p cellblock-connector --example one_column [FOLDER]` writes 1 GB below the folder, by default that of temporary files,
-//! and removes it.
+//! `cargo run -p cellblock-connector --example one_column [FOLDER]` writes 1 GB below the folder,
+//! by default that of temporary files, and removes it.
 
 #![expect(clippy::print_stdout, reason = "the result of a measurement")]
 

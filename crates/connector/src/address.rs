@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 pub use cellblock_settings::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Resolves names to public addresses only. The client connects to exactly these, so that an answer that changes after the check has no
-/// effect.
+/// Resolves names to public addresses only. The client connects to exactly these, so that an answer
+/// that changes after the check has no effect.
 #[derive(Debug)]
 pub(crate) struct PublicOnly;
 

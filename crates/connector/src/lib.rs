@@ -1,4 +1,5 @@
-//! Connectors that an operator writes in a configuration, without Rust: functions that code in a sandbox calls and the host answers.
+//! Connectors that an operator writes in a configuration, without Rust: functions that code in a
+//! sandbox calls and the host answers.
 //!
 //! ```text
 //! options ──compiled──> HttpConnector ──> the fixed host of `base_url`; an OpenAPI document becomes such requests
@@ -9,8 +10,9 @@
 //!           ──> SqlConnector ──> a database, in a transaction that only reads
 //! ```
 //!
-//! A session grants connectors, checks arguments, answers equal calls once and removes secrets (`cellblock_interpreter::connector`).
-//! Nothing here knows sandboxes, cells or models. A mistake in the options is a [`OptionMistake`] with its key.
+//! A session grants connectors, checks arguments, answers equal calls once and removes secrets
+//! (`cellblock_interpreter::connector`). Nothing here knows sandboxes, cells or models. A mistake
+//! in the options is a [`OptionMistake`] with its key.
 
 mod address;
 mod card;

@@ -1,6 +1,7 @@
 //! Functions of a Python module, or a bundle of Parsimony, in a process of its own.
 //!
-//! The process runs `python/bundle.py`, which imports the module and speaks the messages of the type `command`.
+//! The process runs `python/bundle.py`, which imports the module and speaks the messages of the
+//! type `command`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +31,8 @@ pub struct PythonValues {
 }
 
 impl CommandConnector {
-    /// Compiles a connector over a Python module, which is below `folder` or installed. Packages are installed in Cellblock's
-    /// directory, or in `home`. Starts nothing.
+    /// Compiles a connector over a Python module, which is below `folder` or installed. Packages
+    /// are installed in Cellblock's directory, or in `home`. Starts nothing.
     pub fn python(
         name: &str,
         options: &ConnectorOptions,

@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 
 use crate::options::Rate;
 
-/// Distributes turns, so that at most so many are taken in any time of that length, counted from an idle start.
+/// Distributes turns, so that at most so many are taken in any time of that length, counted from an
+/// idle start.
 #[derive(Debug)]
 pub(crate) struct Turns {
     /// Time that a turn takes.
@@ -27,7 +28,8 @@ impl Turns {
         }
     }
 
-    /// Returns when the next request may be made. If that is after `until`, it is the error, and no turn is taken.
+    /// Returns when the next request may be made. If that is after `until`, it is the error, and no
+    /// turn is taken.
     pub(crate) fn take(&self, now: Instant, until: Instant) -> Result<Instant, Instant> {
         let mut used = self.used.lock();
         let from = used.map_or(now, |used| used.max(now));

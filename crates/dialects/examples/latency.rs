@@ -1,5 +1,6 @@
-//! Measures what the dialects cost: a warm `1+1` over each of them, over MCP and over REST, in turns, and the first result of a new sandbox of E2B.
-//! Names after the number of rounds select some of them; `REST` alone runs cell after cell.
+//! Measures what the dialects cost: a warm `1+1` over each of them, over MCP and over REST, in
+//! turns, and the first result of a new sandbox of E2B. Names after the number of rounds select
+//! some of them; `REST` alone runs cell after cell.
 //!
 //! ```sh
 //! cellblock serve --no-model --config tests/judges/cellblock.yaml --listen 127.0.0.1:8080 &

@@ -1,4 +1,5 @@
-//! Work that a client waits for: when it goes away, what runs is interrupted, and the session is free again when that has ended.
+//! Work that a client waits for: when it goes away, what runs is interrupted, and the session is
+//! free again when that has ended.
 
 use cellblock_interpreter::hosting::Exclusive;
 use tokio_util::sync::CancellationToken;

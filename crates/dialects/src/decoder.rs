@@ -1,6 +1,7 @@
 //! Bytes of a stream as text.
 
-/// Makes text of bytes as they come. A character that is not complete waits for its rest; bytes that are not UTF-8 are replaced.
+/// Makes text of bytes as they come. A character that is not complete waits for its rest; bytes
+/// that are not UTF-8 are replaced.
 #[derive(Debug, Default)]
 pub(crate) struct TextDecoder(Vec<u8>);
 

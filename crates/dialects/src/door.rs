@@ -9,7 +9,8 @@ use cellblock_interpreter::hosting::Owner;
 
 /// Says whose a secret is.
 pub trait Doorkeeper: fmt::Debug + Send + Sync {
-    /// Returns the owner that a secret belongs to. Without a secret that is the one owner of a server without keys.
+    /// Returns the owner that a secret belongs to. Without a secret that is the one owner of a
+    /// server without keys.
     fn owner<'a>(
         &'a self,
         secret: Option<&'a str>,
@@ -17,15 +18,16 @@ pub trait Doorkeeper: fmt::Debug + Send + Sync {
         peer: Option<SocketAddr>,
     ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>>;
 
-    /// Returns whether an owner whose sandbox a request opens without its key, by an ID or a token, is let in: its key is neither revoked nor
-    /// expired.
+    /// Returns whether an owner whose sandbox a request opens without its key, by an ID or a token,
+    /// is let in: its key is neither revoked nor expired.
     fn admits<'a>(
         &'a self,
         owner: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<bool, NoEntry>> + Send + 'a>>;
 
-    /// Asks whether the sessions of an owner, or of another name under which a dialect keeps things, are in this server. If not, the answer to
-    /// the request is of no interest: the program around sends the request to the server that has them.
+    /// Asks whether the sessions of an owner, or of another name under which a dialect keeps
+    /// things, are in this server. If not, the answer to the request is of no interest: the program
+    /// around sends the request to the server that has them.
     fn at_home<'a>(
         &'a self,
         _name: &'a str,

@@ -140,7 +140,8 @@ impl DialectHost {
         Err(NoEntry::WrongKey(message.to_owned()))
     }
 
-    /// Completes when an owner is not let in any more, for connections that present a key after they are open.
+    /// Completes when an owner is not let in any more, for connections that present a key after
+    /// they are open.
     pub(crate) async fn revoked(&self, owner: &Owner) {
         loop {
             tokio::time::sleep(REVOKED).await;

@@ -1,12 +1,14 @@
-//! Other people's HTTP protocols over Cellblock's sessions, so that the clients people already have work unchanged.
+//! Other people's HTTP protocols over Cellblock's sessions, so that the clients people already have
+//! work unchanged.
 //!
 //! ```text
 //! client ──its own protocol──> dialect ──hosting──> Session
 //! ```
 //!
-//! Each dialect is a module with its own routes, errors and forms of keys, below a path of its own. What they share is the [`DialectHost`]: who
-//! calls ([`Doorkeeper`]), how much that may use ([`Meter`](cellblock_interpreter::hosting::Meter)), and how sessions are made.
-//! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
+//! Each dialect is a module with its own routes, errors and forms of keys, below a path of its own.
+//! What they share is the [`DialectHost`]: who calls ([`Doorkeeper`]), how much that may use
+//! ([`Meter`](cellblock_interpreter::hosting::Meter)), and how sessions are made. A dialect is
+//! served if the configuration names it; otherwise its path says so ([`off`]).
 
 mod attended;
 mod bounded;
@@ -52,11 +54,13 @@ pub struct DialectMount {
     pub path: &'static str,
     /// The routes, without that path.
     pub routes: Router,
-    /// Finds the id of a sandbox, or of a login, in a request that may present no key. It begins with the mark of its server.
+    /// Finds the id of a sandbox, or of a login, in a request that may present no key. It begins
+    /// with the mark of its server.
     pub named: NamedSandbox,
 }
 
-/// An address that one dialect listens at alone. The program around accepts its connections, and limits them as its own.
+/// An address that one dialect listens at alone. The program around accepts its connections, and
+/// limits them as its own.
 #[derive(Debug)]
 pub struct DialectListener {
     /// The listener.
@@ -89,7 +93,8 @@ pub struct DialectListenError {
 /// Reads the id of the sandbox that a request names.
 type NamedSandbox = fn(&Parts) -> Option<String>;
 
-/// Returns the routes of every dialect, and listens at addresses of their own. The routes of a dialect that is off say that it is.
+/// Returns the routes of every dialect, and listens at addresses of their own. The routes of a
+/// dialect that is off say that it is.
 ///
 /// # Errors
 ///

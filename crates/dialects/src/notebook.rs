@@ -38,8 +38,9 @@ pub(crate) fn raised(execution: &Execution) -> Option<NotebookException> {
     }
 }
 
-/// Returns whether the last statement of code looks like an expression whose value is shown. Clients show a result and a displayed value alike,
-/// except for the number of the cell; so a guess is good enough.
+/// Returns whether the last statement of code looks like an expression whose value is shown.
+/// Clients show a result and a displayed value alike, except for the number of the cell; so a guess
+/// is good enough.
 pub(crate) fn ends_with_expression(code: &str) -> bool {
     let mut lines = code
         .lines()

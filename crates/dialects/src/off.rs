@@ -4,7 +4,8 @@ use axum::http::StatusCode;
 use axum::{Json, Router};
 use serde_json::json;
 
-/// Answers everything with 404 and the setting that switches the dialect on, under the keys in which clients look for a reason.
+/// Answers everything with 404 and the setting that switches the dialect on, under the keys in
+/// which clients look for a reason.
 pub(crate) fn routes(name: &'static str) -> Router {
     let why = format!(
         "the dialect `{name}` is off; switch it on with `dialects: {{{name}: {{}}}}` in the configuration"

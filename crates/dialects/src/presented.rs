@@ -7,7 +7,8 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 
-/// The host by which the client reached the server that has forwarded its request. A client that sends it gets its own text back.
+/// The host by which the client reached the server that has forwarded its request. A client that
+/// sends it gets its own text back.
 pub(crate) const FORWARDED_HOST: &str = "cellblock-forwarded-host";
 
 /// Returns the secret of an `Authorization` header with one of these schemes, which are in lower case.

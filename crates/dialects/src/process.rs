@@ -1,4 +1,5 @@
-//! Processes of a session, as dialects use them: what they write, stream by stream and as it comes, and their end.
+//! Processes of a session, as dialects use them: what they write, stream by stream and as it comes,
+//! and their end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

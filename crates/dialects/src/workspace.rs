@@ -1,7 +1,8 @@
 //! Operations on files, which a program in the sandbox does for us (`workspace.py`).
 //!
-//! It runs beside cells, so that files can be looked at while one runs. What it answers is what code in that sandbox could say as well: it is
-//! passed on to those whose sandbox it is, and otherwise only read as far as is needed.
+//! It runs beside cells, so that files can be looked at while one runs. What it answers is what
+//! code in that sandbox could say as well: it is passed on to those whose sandbox it is, and
+//! otherwise only read as far as is needed.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::fault::DialectFault;
 const PROGRAM: &str = include_str!("workspace.py");
 /// Maximum duration of an operation.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Maximum size of an answer; pictures have up to 10 MiB, and text up to 1 Mi characters, which JSON may write with six bytes each.
+/// Maximum size of an answer; pictures have up to 10 MiB, and text up to 1 Mi characters, which
+/// JSON may write with six bytes each.
 const MAX_ANSWER: usize = 12 << 20;
 
 /// Answer of the program.

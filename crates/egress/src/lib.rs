@@ -32,8 +32,8 @@
 //! - It connects only to targets that a rule allows. It resolves names itself, checks every address of
 //!   the answer, and connects to a checked address without resolving again. An address that is not one
 //!   of the internet is refused unless a rule names that IP address and the port.
-//! - A restriction of one session ([`EgressRestriction`]) only takes targets away from what rules allow. It holds for
-//!   every address that a name resolves to.
+//! - A restriction of one session ([`EgressRestriction`]) only takes targets away from what rules
+//!   allow. It holds for every address that a name resolves to.
 //! - It refuses requests that programs could read differently: with both `Content-Length` and
 //!   `Transfer-Encoding`, bare line feeds, folded headers, a `Host` header that differs from the URL.
 //!   It writes each forwarded request anew, without the headers of a single connection.

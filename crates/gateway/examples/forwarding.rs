@@ -1,10 +1,12 @@
-//! Measures what forwarding adds: requests to a session at the gateway that has it and through another one, in turns.
+//! Measures what forwarding adds: requests to a session at the gateway that has it and through
+//! another one, in turns.
 //!
 //! ```sh
 //! cargo run --profile dist -p cellblock-gateway --example forwarding
 //! ```
 //!
-//! It starts a Postgres server and two gateways in this process, as the tests do. The connections stay open, and each caller has a key.
+//! It starts a Postgres server and two gateways in this process, as the tests do. The connections
+//! stay open, and each caller has a key.
 
 #![expect(
     clippy::unwrap_used,

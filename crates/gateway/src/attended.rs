@@ -5,12 +5,13 @@ use tokio_util::sync::CancellationToken;
 use crate::problem::Problem;
 use crate::state::Gateway;
 
-/// Does something in a task of its own, and returns its result. The token is canceled when the client goes away; work that then has
-/// nothing to say returns `None`.
+/// Does something in a task of its own, and returns its result. The token is canceled when the
+/// client goes away; work that then has nothing to say returns `None`.
 ///
 /// # Errors
 ///
-/// Returns those of the work, and an error of ours, named by `action`, if it says nothing to a client that still waits.
+/// Returns those of the work, and an error of ours, named by `action`, if it says nothing to a
+/// client that still waits.
 pub(crate) async fn attended<T, F>(
     gateway: &Gateway,
     action: &'static str,

@@ -1,4 +1,5 @@
-//! Responses to bodies that are too large: axum's words do not name the limit, so they are replaced here, in every form of error.
+//! Responses to bodies that are too large: axum's words do not name the limit, so they are replaced
+//! here, in every form of error.
 
 use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::http::StatusCode;

@@ -1,4 +1,5 @@
-//! Conversions: stored data that the gateway sorts, converts, hashes or draws for a request, outside cells. Each counts as a cell.
+//! Conversions: stored data that the gateway sorts, converts, hashes or draws for a request,
+//! outside cells. Each counts as a cell.
 //!
 //! ```text
 //! let (file, permit) = convert(&gateway, &caller.owner, async move { … }).await?;   // 429 or 503 with Retry-After
@@ -23,8 +24,9 @@ use crate::state::Gateway;
 /// Bytes of a file that are in memory while it is sent.
 const PIECE: usize = 64 << 10;
 
-/// Does such work once the owner's quotas permit a cell and a processor is free. What has begun goes on if its client leaves, and keeps
-/// its places until it has ended. Returns also the permit, whose time has been counted.
+/// Does such work once the owner's quotas permit a cell and a processor is free. What has begun
+/// goes on if its client leaves, and keeps its places until it has ended. Returns also the permit,
+/// whose time has been counted.
 ///
 /// # Errors
 ///
@@ -54,7 +56,8 @@ pub(crate) async fn convert<T: Send + 'static>(
     .await
 }
 
-/// Returns a file as a body, with its length. The permit is held until the body is sent, so that an owner has few such files.
+/// Returns a file as a body, with its length. The permit is held until the body is sent, so that an
+/// owner has few such files.
 pub(crate) fn body_of(
     file: File,
     permit: CellPermit,

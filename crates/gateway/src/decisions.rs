@@ -5,7 +5,8 @@
 //! quotas ──used up────────────────────────────────────┘
 //! ```
 //!
-//! They are for people who want to know why something did not work. The log has all of them, and metrics count them.
+//! They are for people who want to know why something did not work. The log has all of them, and
+//! metrics count them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

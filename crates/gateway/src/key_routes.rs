@@ -1,8 +1,9 @@
 //! `/v1/keys`: keys that an administrator's key makes, lists and revokes.
 //!
-//! A key is one of an administrator only if it was made so on the command line, or if it is the first: a gateway on loopback without keys
-//! is open to everybody on its machine, who may close it. Keys that are made here never make others, so that a secret that leaks cannot
-//! hide behind one that it made for that. The API shows no secret but that of a new key, once.
+//! A key is one of an administrator only if it was made so on the command line, or if it is the
+//! first: a gateway on loopback without keys is open to everybody on its machine, who may close it.
+//! Keys that are made here never make others, so that a secret that leaks cannot hide behind one
+//! that it made for that. The API shows no secret but that of a new key, once.
 
 use std::collections::BTreeMap;
 

@@ -2,12 +2,13 @@
 //!
 //! - [`Models`] says which provider has which model.
 //! - [`Gateway`] is what handlers share.
-//! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `volumes`, `artifacts` and `execute`
-//!   have its routes.
+//! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`,
+//!   `sessions`, `volumes`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`description`] describes the routes; `console` has the pages for people.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
-//! - [`records`] is what is remembered across restarts; `replicas` sends requests to the gateway that has what they need.
+//! - [`records`] is what is remembered across restarts; `replicas` sends requests to the gateway
+//!   that has what they need.
 
 mod anthropic;
 mod artifacts;

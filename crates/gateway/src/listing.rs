@@ -1,4 +1,5 @@
-//! Lists: whole ones, and those in pages with `?after&limit&order` and `{object, data, first_id, last_id, has_more}`.
+//! Lists: whole ones, and those in pages with `?after&limit&order` and `{object, data, first_id,
+//! last_id, has_more}`.
 
 use std::collections::HashMap;
 

@@ -215,7 +215,8 @@ impl Problem {
     }
 }
 
-/// Nothing can be stored, because a disk is full. The log names its folder: clients must not learn paths of the host.
+/// Nothing can be stored, because a disk is full. The log names its folder: clients must not learn
+/// paths of the host.
 pub(crate) fn storage_full(action: &str, error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, action, "the disk is full");
     ApiError {
@@ -279,7 +280,8 @@ impl From<RecordsError> for Problem {
     }
 }
 
-/// Errors that the caller can repair keep their message; all others may name paths of the host, and stay in the log.
+/// Errors that the caller can repair keep their message; all others may name paths of the host, and
+/// stay in the log.
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         if matches!(error, Error::Closed) {

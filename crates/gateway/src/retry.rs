@@ -11,7 +11,8 @@ tokio::task_local! {
     static SECONDS: Cell<Option<u64>>;
 }
 
-/// Says that the request that is being answered may be sent again after so many seconds. Elsewhere this does nothing.
+/// Says that the request that is being answered may be sent again after so many seconds. Elsewhere
+/// this does nothing.
 pub(crate) fn after(seconds: u64) {
     // Work that goes on after its answer has begun has no header left to set.
     let _ = SECONDS.try_with(|cell| cell.set(Some(seconds)));

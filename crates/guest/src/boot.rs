@@ -1,8 +1,9 @@
 //! Becoming a launcher, in the same executable as the host and before its `main` runs.
 //!
-//! The process backend executes the running program again under another name. A constructor of this crate, which the loader calls before
-//! `main` and before any thread exists, recognizes the name and does not return. A program that loads this crate as a shared
-//! library, such as an extension module of Python, runs the constructor too late for that and has to name another executable.
+//! The process backend executes the running program again under another name. A constructor of this
+//! crate, which the loader calls before `main` and before any thread exists, recognizes the name
+//! and does not return. A program that loads this crate as a shared library, such as an extension
+//! module of Python, runs the constructor too late for that and has to name another executable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,9 +12,11 @@ use crate::{launcher, machine};
 /// Whether the constructor was linked into this program and ran.
 static RAN: AtomicBool = AtomicBool::new(false);
 
-/// After the constructor with which the standard library prepares itself (99), and before those of other crates.
+/// After the constructor with which the standard library prepares itself (99), and before those of
+/// other crates.
 #[used]
-// SAFETY: this section holds pointers to functions, which the loader calls with arguments that `boot` need not take.
+// SAFETY: this section holds pointers to functions, which the loader calls with arguments that
+// `boot` need not take.
 #[unsafe(link_section = ".init_array.00101")]
 static CONSTRUCTOR: extern "C" fn() = boot;
 

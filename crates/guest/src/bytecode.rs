@@ -1,7 +1,8 @@
 //! Bytecode of the kernel package, which an image's Python compiles once, in a sandbox of its own.
 //!
-//! The host keeps it in a file per package, in a directory per image; the launcher writes it beside the sources. Python then starts
-//! without compiling, which is half of its start. A file that does not belong to the package, or is damaged, is not used.
+//! The host keeps it in a file per package, in a directory per image; the launcher writes it beside
+//! the sources. Python then starts without compiling, which is half of its start. A file that does
+//! not belong to the package, or is damaged, is not used.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -39,8 +40,8 @@ pub fn seal(name: &str, compiled: &[u8]) -> Vec<u8> {
     [checksum(name, compiled).as_slice(), compiled].concat()
 }
 
-/// Lists the compiled modules of a directory by their paths inside a sandbox; nothing if it has none for this package. Removes a
-/// damaged file, so that the next start compiles again.
+/// Lists the compiled modules of a directory by their paths inside a sandbox; nothing if it has
+/// none for this package. Removes a damaged file, so that the next start compiles again.
 pub(crate) fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let name = file_name();
     let path = directory.join(&name);

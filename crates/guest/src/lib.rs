@@ -8,7 +8,8 @@
 //!
 //! - [`machine`]: a process per sandbox that is a machine of its own; it owns the machine's program.
 //!
-//! A program becomes the launcher, the first process or the owner before its `main` runs: see [`can_become_launcher`].
+//! A program becomes the launcher, the first process or the owner before its `main` runs: see
+//! [`can_become_launcher`].
 #![expect(
     unsafe_code,
     reason = "signals, exec and wait are system calls without safe wrappers"

@@ -78,7 +78,8 @@ pub struct SideCommandEnd(pub i32);
 
 /// Runs the owner on standard input; returns its exit code.
 pub fn run() -> i32 {
-    // SAFETY: standard input is open: the host passes the socket there, and nothing else in this process uses it.
+    // SAFETY: standard input is open: the host passes the socket there, and nothing else in this
+    // process uses it.
     let host = unsafe { OwnedFd::from_raw_fd(0) };
     let machine = match fds::receive::<MachineOrder>(&host) {
         Ok(Some((machine, _))) => machine,
@@ -149,7 +150,8 @@ fn own(host: &OwnedFd, machine: &MachineOrder) -> Result<i32> {
 /// Makes the caller root of a user namespace, with mounts of its own.
 fn enter_namespaces() -> Result<()> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay as they are.
+    // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay
+    // as they are.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }
         .during("make a user namespace, in which a machine is started without root")?;
     KeepIds::Single {
@@ -202,7 +204,8 @@ fn show(mounts: &[MachineMount]) -> Result<()> {
     if mounts.is_empty() {
         return Ok(());
     }
-    // SAFETY: the namespace changes nothing that safe code relies on; descriptors and memory stay as they are.
+    // SAFETY: the namespace changes nothing that safe code relies on; descriptors and memory stay
+    // as they are.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }
         .during("make a mount namespace for a machine's program")?;
     mounts::make_private()?;

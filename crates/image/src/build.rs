@@ -33,7 +33,8 @@ struct Base {
     notes: Vec<String>,
 }
 
-/// Builds an image below the home and returns its id. The lock must be that of `key`. If `fresh`, nothing of earlier builds is used.
+/// Builds an image below the home and returns its id. The lock must be that of `key`. If `fresh`,
+/// nothing of earlier builds is used.
 pub(super) fn build(
     home: &Home,
     spec: &ImageSpec,
@@ -344,7 +345,8 @@ pub(crate) fn put_in_place(staging: &Path, place: &Path) -> Result<()> {
         moved => moved.at("move away", place)?,
     }
     match fs::rename(staging.join("image"), place) {
-        // Another home that shares the folder of images has put an image with the same address, so with the same files, there.
+        // Another home that shares the folder of images has put an image with the same address, so
+        // with the same files, there.
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
         moved => moved.at("move into place", place)?,
     }

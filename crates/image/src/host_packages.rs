@@ -15,8 +15,8 @@ use super::lock::Lock;
 use super::progress::Sink;
 use super::uv::{self, Uv};
 
-/// Returns a folder with these packages for an interpreter of the host, which finds them by `PYTHONPATH`. Creates the folder if it is
-/// missing; packages are resolved only then.
+/// Returns a folder with these packages for an interpreter of the host, which finds them by
+/// `PYTHONPATH`. Creates the folder if it is missing; packages are resolved only then.
 pub fn host_packages(
     home: &Home,
     python: &Path,

@@ -31,8 +31,8 @@ pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Result<Comman
     Ok(command)
 }
 
-/// Installs exactly the packages of a lock to `target`, from wheels with matching hashes. The files may be links to those of uv's cache:
-/// they are replaced, never written to.
+/// Installs exactly the packages of a lock to `target`, from wheels with matching hashes. The files
+/// may be links to those of uv's cache: they are replaced, never written to.
 pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: &Sink) -> Result<()> {
     let mut command = uv.command(&["pip", "install"])?;
     command.args(["--require-hashes", "--only-binary", ":all:", "--no-deps"]);
@@ -146,7 +146,8 @@ pub(crate) fn link_fonts(python: &Path, stdlib: &str, packages: &[String]) -> Re
 /// Code that compiles modules.
 const COMPILE: &str = include_str!("compile.py");
 
-/// Returns a command of an interpreter that compiles modules of a tree which is shown at another path in sandboxes.
+/// Returns a command of an interpreter that compiles modules of a tree which is shown at another
+/// path in sandboxes.
 pub(crate) fn compile_command(python: &Path, mode: &str, tree: &Path, shown: &str) -> Command {
     let mut command = Command::new(python);
     // A fixed hash seed gives the same bytes on every machine; `-I` would ignore it.

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Manifest;
 
-/// Beginnings of the names of libraries for modules that kernels do not need (readline, curses, dbm, nis, sqlite3 and uuid), and of one
-/// that Pillow loads only where it is installed, for text from right to left.
+/// Beginnings of the names of libraries for modules that kernels do not need (readline, curses,
+/// dbm, nis, sqlite3 and uuid), and of one that Pillow loads only where it is installed, for text
+/// from right to left.
 const OPTIONAL: [&str; 18] = [
     "libcom_err.",
     "libdb-",

@@ -99,7 +99,8 @@ impl Lock {
         own.is_ok_and(|own| there.is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino())))
     }
 
-    /// Notes the time as that of the last change of the locked file or folder. A failure is of no consequence.
+    /// Notes the time as that of the last change of the locked file or folder. A failure is of no
+    /// consequence.
     pub(crate) fn touch(&self) {
         let _ = self.held.file.set_modified(SystemTime::now());
     }

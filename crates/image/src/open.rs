@@ -91,7 +91,8 @@ impl OpenImage {
         &self.home
     }
 
-    /// Returns the directory in which a backend keeps the kernel's bytecode for this image, which goes when the image is removed.
+    /// Returns the directory in which a backend keeps the kernel's bytecode for this image, which
+    /// goes when the image is removed.
     pub fn bytecode(&self) -> PathBuf {
         self.home.bytecode(&self.manifest.id)
     }

@@ -39,8 +39,9 @@ impl ImageStore {
 
     /// Pulls an image from a mirror and returns it; one that is here already is returned at once.
     ///
-    /// The archive must have the SHA-256 that the caller names, if any, and the one that the mirror names; its files must have the
-    /// address of its manifest. What has arrived of an interrupted download is kept in `cache/pulls`, and the next pull goes on from it.
+    /// The archive must have the SHA-256 that the caller names, if any, and the one that the mirror
+    /// names; its files must have the address of its manifest. What has arrived of an interrupted
+    /// download is kept in `cache/pulls`, and the next pull goes on from it.
     pub async fn pull(
         &self,
         name: &str,

@@ -139,7 +139,8 @@ impl BuildFile {
         self.write();
     }
 
-    /// Writes it over what was there: a reader takes the first line, and a line that is half written cannot be parsed.
+    /// Writes it over what was there: a reader takes the first line, and a line that is half
+    /// written cannot be parsed.
     fn write(&mut self) {
         self.written = Instant::now();
         let line = serde_json::json!(self.build).to_string() + "\n";

@@ -44,7 +44,8 @@ impl ImageSpec {
         DEFAULT.read(DEFAULT_IMAGE)
     }
 
-    /// Describes what a build downloads and how long it takes on a machine with two cores; only known for shipped images.
+    /// Describes what a build downloads and how long it takes on a machine with two cores; only
+    /// known for shipped images.
     pub(crate) fn cost(&self) -> Option<String> {
         let megabytes = match self.name.as_str() {
             DEFAULT_IMAGE => 305,

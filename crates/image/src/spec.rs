@@ -105,7 +105,8 @@ pub struct ImageSpec {
     pub lock: Option<String>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
-    /// Modules that are compiled, with all that they import, in addition to those to preload. Without it, every module is compiled.
+    /// Modules that are compiled, with all that they import, in addition to those to preload.
+    /// Without it, every module is compiled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compile: Option<Vec<String>>,
     /// Converters of outputs, as `module:function`, by the class whose values they convert.
@@ -237,8 +238,8 @@ impl ImageSpec {
         })
     }
 
-    /// Returns whether an image matches: its name, Python version and policy, and exactly the packages of the lock.
-    /// Without a lock the versions are unknown, and no image matches.
+    /// Returns whether an image matches: its name, Python version and policy, and exactly the
+    /// packages of the lock. Without a lock the versions are unknown, and no image matches.
     pub(super) fn describes(&self, manifest: &Manifest) -> bool {
         let Some(lock) = &self.lock else { return false };
         let locked = lock.lines().filter_map(|line| {

@@ -84,7 +84,8 @@ impl ImageStore {
         OpenImage::open(&self.home, &id)
     }
 
-    /// Returns the newest image that another machine built for this specification and that was imported here, if there is one.
+    /// Returns the newest image that another machine built for this specification and that was
+    /// imported here, if there is one.
     fn fitting(&self, spec: &ImageSpec) -> Result<Option<String>> {
         let mut list = self.list()?.into_iter();
         Ok(list

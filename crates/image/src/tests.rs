@@ -1,4 +1,5 @@
-//! Tests of whole builds, with an image that holds one small package. They need a Python and the package index.
+//! Tests of whole builds, with an image that holds one small package. They need a Python and the
+//! package index.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! A program that runs Python in a sandbox and prints what comes back: `cargo run --example embed -p cellblock-interpreter`.
+//! A program that runs Python in a sandbox and prints what comes back: `cargo run --example embed
+//! -p cellblock-interpreter`.
 
 #![expect(clippy::print_stdout, reason = "it shows what comes back")]
 

@@ -1,4 +1,5 @@
-//! Many sessions one after the other with the whole default image, and what is left of them: `cargo xtask soak --rounds 1000`.
+//! Many sessions one after the other with the whole default image, and what is left of them: `cargo
+//! xtask soak --rounds 1000`.
 //!
 //! Fails if anything is left, or if a process of Cellblock has grown by a kibibyte per round.
 

@@ -43,21 +43,23 @@ pub struct InterpreterBuilder {
 }
 
 impl InterpreterBuilder {
-    /// Sets the directory that holds images and artifacts. By default, `$CELLBLOCK_HOME` or a directory below the user's home.
+    /// Sets the directory that holds images and artifacts. By default, `$CELLBLOCK_HOME` or a
+    /// directory below the user's home.
     pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
-    /// Sets the image that sandboxes start from. By default, the default image, which is built if the home does not have it yet (this
-    /// takes minutes and needs a network).
+    /// Sets the image that sandboxes start from. By default, the default image, which is built if
+    /// the home does not have it yet (this takes minutes and needs a network).
     pub fn image(mut self, image: OpenImage) -> Self {
         self.image = Some(image);
         self
     }
 
-    /// Sets the modules that the template imports, instead of those that the image lists. With an empty list the first cell starts at
-    /// once and imports what it needs, which suits a program that runs a single session.
+    /// Sets the modules that the template imports, instead of those that the image lists. With an
+    /// empty list the first cell starts at once and imports what it needs, which suits a program
+    /// that runs a single session.
     pub fn preload(mut self, modules: impl Into<Option<Vec<String>>>) -> Self {
         self.preload = modules.into();
         self
@@ -75,8 +77,9 @@ impl InterpreterBuilder {
         self
     }
 
-    /// Prepares for a single session: the template imports none of the image's libraries, and nothing is kept ready for another session.
-    /// More sessions can be created; each waits for its own sandbox.
+    /// Prepares for a single session: the template imports none of the image's libraries, and
+    /// nothing is kept ready for another session. More sessions can be created; each waits for its
+    /// own sandbox.
     pub fn single_session(self) -> Self {
         Self {
             single: true,
@@ -96,8 +99,9 @@ impl InterpreterBuilder {
         self
     }
 
-    /// Sets the executable that becomes the launcher of sandboxes: `cellblock`, or any other program that this crate is linked into. By
-    /// default, the running program is executed again, which works unless it loaded this crate as a shared library.
+    /// Sets the executable that becomes the launcher of sandboxes: `cellblock`, or any other
+    /// program that this crate is linked into. By default, the running program is executed again,
+    /// which works unless it loaded this crate as a shared library.
     pub fn launcher(mut self, executable: impl Into<PathBuf>) -> Self {
         self.launcher = Some(executable.into());
         self
@@ -109,14 +113,16 @@ impl InterpreterBuilder {
         self
     }
 
-    /// Declares that this machine is one of gVisor's, made for a single sandbox: the wall around it replaces the protections that
-    /// its kernel lacks. Only `cellblock inside` does so; [`build`](Self::build) fails anywhere else.
+    /// Declares that this machine is one of gVisor's, made for a single sandbox: the wall around it
+    /// replaces the protections that its kernel lacks. Only `cellblock inside` does so;
+    /// [`build`](Self::build) fails anywhere else.
     pub const fn walled(mut self, walled: bool) -> Self {
         self.walled = walled;
         self
     }
 
-    /// Declares that a snapshot of this machine is taken once a sandbox is ready, and that each of its copies serves one sandbox.
+    /// Declares that a snapshot of this machine is taken once a sandbox is ready, and that each of
+    /// its copies serves one sandbox.
     pub const fn snapshot(mut self) -> Self {
         self.snapshot = true;
         self
@@ -129,7 +135,8 @@ impl InterpreterBuilder {
         self
     }
 
-    /// Starts the backend, the image's template and the pool. Sessions can be created at once; their first cell waits for the template.
+    /// Starts the backend, the image's template and the pool. Sessions can be created at once;
+    /// their first cell waits for the template.
     pub async fn build(self) -> Result<Interpreter> {
         let image = match (self.image, self.home) {
             (Some(image), _) => image,

@@ -22,10 +22,11 @@ pub struct Cell {
     pub name: Option<String>,
     /// The number of the code's first line in that file.
     pub line: u32,
-    /// The language of the code. Only Python can be an expression or a dry run, and be called with aliases; a session with a guard runs
-    /// nothing else.
+    /// The language of the code. Only Python can be an expression or a dry run, and be called with
+    /// aliases; a session with a guard runs nothing else.
     pub language: Language,
-    /// The arguments that the code finds, as in `sys.argv`, beginning with the script's name; if empty, the name of its file alone.
+    /// The arguments that the code finds, as in `sys.argv`, beginning with the script's name; if
+    /// empty, the name of its file alone.
     pub argv: Vec<String>,
     /// Statements, or one expression.
     pub mode: CellMode,
@@ -41,8 +42,8 @@ pub struct Cell {
     pub collect_files: bool,
     /// Producer of what it makes; see [`Cell::produced_by`].
     pub producer: Option<String>,
-    /// Whether it is only checked: its syntax, what the guard says of it, and the functions of connectors that it names. The session stays as it
-    /// is, and the execution's number is 0.
+    /// Whether it is only checked: its syntax, what the guard says of it, and the functions of
+    /// connectors that it names. The session stays as it is, and the execution's number is 0.
     pub dry_run: bool,
     /// Whether the session ends with it, so that `atexit` handlers run at its end.
     pub last: bool,
@@ -132,7 +133,8 @@ impl Cell {
         self
     }
 
-    /// Attributes the variables that it makes to a producer, such as the path of a notebook. See [`lineage`](crate::lineage).
+    /// Attributes the variables that it makes to a producer, such as the path of a notebook. See
+    /// [`lineage`](crate::lineage).
     #[must_use]
     pub fn produced_by(mut self, producer: impl Into<String>) -> Self {
         self.producer = Some(producer.into());

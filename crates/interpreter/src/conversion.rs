@@ -1,5 +1,6 @@
-//! Places of conversions: stored data that the host sorts, converts, hashes or draws outside cells. At most as many conversions as there
-//! are processors run at a time, those of all faces together; others wait in turn.
+//! Places of conversions: stored data that the host sorts, converts, hashes or draws outside cells.
+//! At most as many conversions as there are processors run at a time, those of all faces together;
+//! others wait in turn.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -16,7 +17,8 @@ const WAITING: usize = 32;
 static QUEUE: LazyLock<ConversionQueue> =
     LazyLock::new(|| ConversionQueue::new(thread::available_parallelism().map_or(1, usize::from)));
 
-/// Place of a conversion. It must be held until the work has ended, also if nobody waits for the result any more.
+/// Place of a conversion. It must be held until the work has ended, also if nobody waits for the
+/// result any more.
 #[derive(Debug)]
 #[must_use = "the place is free when this is dropped"]
 pub struct ConversionPlace(Option<OwnedSemaphorePermit>);

@@ -160,7 +160,8 @@ impl Error {
         }
     }
 
-    /// The name of the other process of this machine that had the sandbox and is gone, such as a warm host, if that was the error.
+    /// The name of the other process of this machine that had the sandbox and is gone, such as a
+    /// warm host, if that was the error.
     pub fn lost_process(&self) -> Option<&str> {
         match self {
             #[cfg(feature = "remote")]

@@ -103,7 +103,8 @@ impl Outcome {
         }
     }
 
-    /// The exit code that says the same: 0 to its end, 1 raised, 2 not run, 124 out of time or interrupted, 125 killed or beyond a limit.
+    /// The exit code that says the same: 0 to its end, 1 raised, 2 not run, 124 out of time or
+    /// interrupted, 125 killed or beyond a limit.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Completed => 0,
@@ -176,7 +177,8 @@ impl Resource {
 /// Text that was written to a stream, as far as it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamText {
-    /// The text; where it is truncated, a line in the middle says how much is left out. Bytes that are not UTF-8 are replaced.
+    /// The text; where it is truncated, a line in the middle says how much is left out. Bytes that
+    /// are not UTF-8 are replaced.
     pub text: String,
     /// Whether something was left out.
     pub truncated: bool,
@@ -246,7 +248,8 @@ pub enum Event {
     Output(Output),
     /// A value was shown under an ID, or has replaced what has that ID.
     Display(DisplayEvent),
-    /// Removal of everything that the cell has shown and printed: now, or with `wait` once something is shown or printed.
+    /// Removal of everything that the cell has shown and printed: now, or with `wait` once
+    /// something is shown or printed.
     Clear {
         /// Whether to wait.
         wait: bool,

@@ -26,7 +26,8 @@ pub(crate) enum InputSource {
 }
 
 impl Input {
-    /// An open file, which need not have a name any more. It must be one that can be opened again, not a pipe.
+    /// An open file, which need not have a name any more. It must be one that can be opened again,
+    /// not a pipe.
     pub fn from_file(name: impl Into<String>, format: InputFormat, file: File) -> Self {
         Self {
             name: name.into(),
@@ -35,7 +36,8 @@ impl Input {
         }
     }
 
-    /// A file of the host, read as its name's extension says; one without a known extension is bound as bytes.
+    /// A file of the host, read as its name's extension says; one without a known extension is
+    /// bound as bytes.
     pub fn file(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {

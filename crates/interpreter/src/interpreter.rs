@@ -135,13 +135,14 @@ impl Interpreter {
         }
     }
 
-    /// Returns the images on this machine, the last that was built first; of another Cellblock, the one that it uses. It reads the disk.
+    /// Returns the images on this machine, the last that was built first; of another Cellblock, the
+    /// one that it uses. It reads the disk.
     pub fn images(&self) -> Vec<Manifest> {
         self.shared.base.images()
     }
 
-    /// Returns the builds of images and of requirements that run on this machine, the oldest first; none of another Cellblock's. It reads
-    /// the disk.
+    /// Returns the builds of images and of requirements that run on this machine, the oldest first;
+    /// none of another Cellblock's. It reads the disk.
     pub fn running_builds(&self) -> Vec<RunningBuild> {
         self.shared.base.running_builds()
     }
@@ -167,7 +168,8 @@ impl Interpreter {
         }
     }
 
-    /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`, with a note.
+    /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`,
+    /// with a note.
     pub async fn draw(&self, vega_lite: &Value, format: PictureFormat) -> Result<PictureOutcome> {
         picture::draw(&self.shared, vega_lite, format).await
     }

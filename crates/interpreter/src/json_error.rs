@@ -1,4 +1,5 @@
-//! Errors of requests that cannot be parsed, in words for clients: serde names the Rust types that it reads into.
+//! Errors of requests that cannot be parsed, in words for clients: serde names the Rust types that
+//! it reads into.
 
 use std::fmt::Display;
 
@@ -8,7 +9,8 @@ const PLACE: &str = " at line ";
 const TARGET: &str = "Failed to deserialize the JSON body into the target type";
 const UNTAGGED: &str = "data did not match any variant of untagged enum ";
 
-/// Returns the message of an error without names of Rust types: `expected an object`, not `expected struct CreateRequest`.
+/// Returns the message of an error without names of Rust types: `expected an object`, not `expected
+/// struct CreateRequest`.
 pub fn describe(error: &(impl Display + ?Sized)) -> String {
     let message = error.to_string();
     let message = match message.strip_prefix(TARGET) {

@@ -1,15 +1,18 @@
 //! Sessions, cells, executions and typed outputs: the Cellblock product API.
 //!
 //! - [`Interpreter`] holds an image, a backend and a store, and creates sessions.
-//! - [`Session`] is a Python kernel in a sandbox of its own; variables live from cell to cell. [`Input`]s bind data into it.
-//! - [`Execution`] is one run of a [`Cell`]: its [outcome](execution::Outcome), typed [`Output`]s, streams and files.
+//! - [`Session`] is a Python kernel in a sandbox of its own; variables live from cell to cell.
+//!   [`Input`]s bind data into it.
+//! - [`Execution`] is one run of a [`Cell`]: its [outcome](execution::Outcome), typed [`Output`]s,
+//!   streams and files.
 //!
 //! ```text
 //! Cell ──Session::execute──> Execution { outcome, outputs, stdout, stderr, files, note }
 //! ```
 //!
-//! Python that raises, runs too long or kills its kernel is `Ok(Execution)`; an [`Error`] means that Cellblock itself failed. Nothing
-//! here knows HTTP, MCP or a terminal. See `examples/embed.rs` for a program that uses this crate.
+//! Python that raises, runs too long or kills its kernel is `Ok(Execution)`; an [`Error`] means
+//! that Cellblock itself failed. Nothing here knows HTTP, MCP or a terminal. See
+//! `examples/embed.rs` for a program that uses this crate.
 
 pub mod alias;
 mod base;

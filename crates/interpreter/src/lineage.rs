@@ -4,11 +4,12 @@
 //! origin(name) = { producer, cell, data that the cell fetched } ∪ data behind every variable that the cell read
 //! ```
 //!
-//! A cell with a [producer](crate::Cell::produced_by) that completes stamps the variables that it binds or changes. A cell without one is
-//! scratch work: it stamps nothing, but what it binds or changes is no longer what the producer made, and is marked.
+//! A cell with a [producer](crate::Cell::produced_by) that completes stamps the variables that it
+//! binds or changes. A cell without one is scratch work: it stamps nothing, but what it binds or
+//! changes is no longer what the producer made, and is marked.
 //!
-//! Which data was fetched is what the host saw. The names are what the kernel says of them, so code that wants to can disguise which of
-//! its variables holds which data, within one session.
+//! Which data was fetched is what the host saw. The names are what the kernel says of them, so code
+//! that wants to can disguise which of its variables holds which data, within one session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,8 @@ use crate::error::{Error, Result};
 const MAX_VARIABLES: usize = 10_000;
 /// Maximum number of references of one origin.
 const MAX_REFERENCES: usize = 1_000;
-/// Maximum number of references that a cell stamps on all its variables together, since each variable has a copy of its own.
+/// Maximum number of references that a cell stamps on all its variables together, since each
+/// variable has a copy of its own.
 const MAX_STAMPED: usize = 20_000;
 /// Maximum number of names of a kind that a cell may report.
 const MAX_NAMES: usize = 2_000;

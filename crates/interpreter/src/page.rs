@@ -153,7 +153,8 @@ pub struct SliceSelection {
 }
 
 impl SliceSelection {
-    /// Writes the rows of a table that is an output into a file without a name. Beyond the last row there are none.
+    /// Writes the rows of a table that is an output into a file without a name. Beyond the last row
+    /// there are none.
     pub async fn of(self, table: &Metadata, store: &Store) -> Result<File> {
         // Files of a sandbox are never parsed here, whatever they say that they are.
         if table.kind != Kind::Dataframe {
@@ -226,7 +227,8 @@ async fn stored<T: Send + 'static>(
     apart(file, read).await
 }
 
-/// Returns the size in bytes of the orders of tables that are in memory: the next page of a sorted table is not sorted again.
+/// Returns the size in bytes of the orders of tables that are in memory: the next page of a sorted
+/// table is not sorted again.
 pub fn order_bytes() -> usize {
     crate::output::table::order_cache::bytes()
 }

@@ -26,7 +26,8 @@ pub enum PictureFormat {
     Png,
     /// SVG.
     Svg,
-    /// A page that shows the chart in a browser without anything from elsewhere: it holds all of its JavaScript.
+    /// A page that shows the chart in a browser without anything from elsewhere: it holds all of
+    /// its JavaScript.
     Html,
 }
 
@@ -52,7 +53,8 @@ pub struct PictureOutcome {
     pub note: Option<String>,
 }
 
-/// Returns the Vega-Lite specification of an artifact that is a chart: of its document, or of a figure that was drawn from one.
+/// Returns the Vega-Lite specification of an artifact that is a chart: of its document, or of a
+/// figure that was drawn from one.
 pub fn vega_lite_of(media_type: &str, bytes: &[u8]) -> std::result::Result<Value, ChartError> {
     match media_type {
         CHART => Ok(CheckedChart::of_document(bytes)?.vega_lite()),

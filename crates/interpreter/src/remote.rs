@@ -32,7 +32,8 @@ pub struct Remote {
     pub pool: PoolConfig,
     /// Store of artifacts, on this side.
     pub store: Store,
-    /// A directory of this side for datasets on their way to a sandbox, which other processes of the same user may share.
+    /// A directory of this side for datasets on their way to a sandbox, which other processes of
+    /// the same user may share.
     pub spool: PathBuf,
 }
 
@@ -54,8 +55,9 @@ impl Interpreter {
         ))
     }
 
-    /// Starts with the sandboxes of another process of this machine that start from `image`. Packages are installed, and the image is
-    /// audited, by this process; modules that failed to import are not reported. The other process keeps sandboxes ready, not this one.
+    /// Starts with the sandboxes of another process of this machine that start from `image`.
+    /// Packages are installed, and the image is audited, by this process; modules that failed to
+    /// import are not reported. The other process keeps sandboxes ready, not this one.
     pub fn start_local(
         backend: impl Backend + 'static,
         image: OpenImage,
@@ -78,7 +80,8 @@ impl Interpreter {
     }
 }
 
-/// An image at the other end of connections. What is to be shown in a sandbox there is kept in `spool` on this side.
+/// An image at the other end of connections. What is to be shown in a sandbox there is kept in
+/// `spool` on this side.
 #[derive(Debug)]
 struct RemoteBase {
     backend: Arc<RemoteBackend>,

@@ -103,8 +103,8 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Plans the replay of the last of these runs. The first is the first of its sandbox, and each is the parent of the next. Answers what
-    /// stands against it as `Err`.
+    /// Plans the replay of the last of these runs. The first is the first of its sandbox, and each
+    /// is the parent of the next. Answers what stands against it as `Err`.
     pub async fn plan(
         interpreter: &'a Interpreter,
         chain: &'a [RunRecord],

@@ -180,7 +180,8 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl CellReport {
-    /// Returns the report of an execution. `place` returns the host's file of an artifact if the reader may know it.
+    /// Returns the report of an execution. `place` returns the host's file of an artifact if the
+    /// reader may know it.
     pub fn new(execution: Execution, place: impl Fn(ArtifactId) -> Option<PathBuf>) -> Self {
         let outcome = execution.outcome.name();
         let artifacts = artifacts(&execution, place);

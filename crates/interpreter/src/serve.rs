@@ -25,13 +25,15 @@ pub struct ServeTerms {
     pub most: Option<Limits>,
     /// Pulse by which a client is known to be there.
     pub pulse: Pulse,
-    /// Whether the client may send layers, whose content is then not checked: only in a machine that is for this client alone.
+    /// Whether the client may send layers, whose content is then not checked: only in a machine
+    /// that is for this client alone.
     pub takes_layers: bool,
 }
 
 impl Interpreter {
-    /// Serves a sandbox to the client of a transport, which must have been authorized, until the connection
-    /// ends. What was held for it is given back when this completes or is dropped. The error says why a connection was cut.
+    /// Serves a sandbox to the client of a transport, which must have been authorized, until the
+    /// connection ends. What was held for it is given back when this completes or is dropped. The
+    /// error says why a connection was cut.
     pub async fn serve<T, E>(&self, transport: T, terms: ServeTerms) -> Result<()>
     where
         T: MuxTransport<E>,
@@ -41,8 +43,8 @@ impl Interpreter {
         Ok(serve(transport, host, pulse).await?)
     }
 
-    /// Serves the only client of a machine, as [`serve`](Self::serve) does. The client can suspend its sandbox, which is then returned for
-    /// its next connection.
+    /// Serves the only client of a machine, as [`serve`](Self::serve) does. The client can suspend
+    /// its sandbox, which is then returned for its next connection.
     pub async fn serve_machine<T, E>(
         &self,
         transport: T,

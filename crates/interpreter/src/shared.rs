@@ -96,8 +96,8 @@ impl InterpreterState {
         Ok(lease)
     }
 
-    /// Makes sure that the image holds no network client, whatever its own policy allows: the first of the four layers that keep a
-    /// derivation from fetching.
+    /// Makes sure that the image holds no network client, whatever its own policy allows: the first
+    /// of the four layers that keep a derivation from fetching.
     pub(crate) async fn audited(&self) -> Result<()> {
         let report = self.audit.get_or_try_init(|| self.base.audit()).await?;
         if report.findings.is_empty() {
@@ -155,7 +155,8 @@ impl InterpreterState {
     }
 
     #[cfg(feature = "remote")]
-    /// A layer for the sandbox of another process, which does not say how long it uses it: until no sandbox is in use.
+    /// A layer for the sandbox of another process, which does not say how long it uses it: until no
+    /// sandbox is in use.
     pub(crate) async fn lend_layer(&self, requirements: &[String]) -> Result<String> {
         let layer = self.layer(requirements, None).await?;
         let id = layer.to_string();

@@ -3,8 +3,9 @@
 use crate::execution::Event;
 use crate::output::Output;
 
-/// Outputs of a cell that its reader has not got yet. Once a cell shows a value that it can replace, or clears what it has shown, further
-/// outputs wait for its end, so that the reader gets the last ones only.
+/// Outputs of a cell that its reader has not got yet. Once a cell shows a value that it can
+/// replace, or clears what it has shown, further outputs wait for its end, so that the reader gets
+/// the last ones only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnsentOutputs {
     /// Outputs that were sent and are still shown.

@@ -5,7 +5,8 @@
 //!   VolumeKeeper <──────save──────────── after each cell, command and process, and at the end
 //! ```
 //!
-//! The contents of files are artifacts; a manifest says which file has which. The keeper knows where manifests are, and who may write.
+//! The contents of files are artifacts; a manifest says which file has which. The keeper knows
+//! where manifests are, and who may write.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -64,14 +65,15 @@ pub struct SessionVolume {
 
 /// Keeps the revisions of a volume that a session writes.
 pub trait VolumeKeeper: Send + Sync + Debug {
-    /// Saves a revision, whole or not at all, and returns its number. The contents of its files are stored already. An error is a reason for
-    /// the model.
+    /// Saves a revision, whole or not at all, and returns its number. The contents of its files are
+    /// stored already. An error is a reason for the model.
     fn save<'a>(
         &'a self,
         before: &'a VolumeManifest,
         after: &'a VolumeManifest,
     ) -> BoxFuture<'a, Result<u64, String>>;
 
-    /// Lets other sessions write the volume. `complete` says whether everything that the session changed was saved.
+    /// Lets other sessions write the volume. `complete` says whether everything that the session
+    /// changed was saved.
     fn release(&self, complete: bool) -> BoxFuture<'_, ()>;
 }

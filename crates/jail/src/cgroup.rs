@@ -1,4 +1,5 @@
-//! Control groups: one directory per launcher, one below it per room, in a v2 tree or in the v1 trees that the machine has.
+//! Control groups: one directory per launcher, one below it per room, in a v2 tree or in the v1
+//! trees that the machine has.
 //!
 //! The launcher creates its directory while it still has the host's rights and passes it to the
 //! keep's user. The keep then works through descriptors because the cgroup file system is not
@@ -133,8 +134,8 @@ impl Trees {
             .collect()
     }
 
-    /// Lowers the priority of a room's process where no group weighs the room's processors against the keep, which makes all other
-    /// rooms. Its children inherit that.
+    /// Lowers the priority of a room's process where no group weighs the room's processors against
+    /// the keep, which makes all other rooms. Its children inherit that.
     pub fn give_way(&self, pid: Option<rustix::process::Pid>) {
         if !self.controllers().contains(&Controller::Cpu) {
             // A failure costs others time, and nothing else.
@@ -234,7 +235,8 @@ impl CgroupTree {
             Version::V1 => files.push("tasks"),
         }
         if candidate.version == Version::V2 && candidate.controllers.contains(&Controller::Cpu) {
-            // Rooms have the default weight of 100 each: however many are busy, the template still forks kernels.
+            // Rooms have the default weight of 100 each: however many are busy, the template still
+            // forks kernels.
             let _ = fs::write(path.join("keep/cpu.weight"), KEEP_WEIGHT);
         }
         let owner = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));

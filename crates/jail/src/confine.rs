@@ -85,7 +85,8 @@ pub fn become_room_user() -> Result<()> {
     rustix::thread::set_thread_res_uid(uid, uid, uid).during("become the room's user")
 }
 
-/// Hides the calling process from `ptrace`, `/proc/PID/mem` and core dumps, also from processes with its own user id.
+/// Hides the calling process from `ptrace`, `/proc/PID/mem` and core dumps, also from processes
+/// with its own user id.
 pub fn hide() -> Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during("make the guest undumpable")
 }

@@ -16,7 +16,8 @@ pub enum Enclosure {
 }
 
 impl Enclosure {
-    /// Finds out what is around this process. The first call must come before the process changes its root or installs a filter.
+    /// Finds out what is around this process. The first call must come before the process changes
+    /// its root or installs a filter.
     pub fn around() -> Option<Self> {
         static FOUND: OnceLock<Option<Enclosure>> = OnceLock::new();
         *FOUND.get_or_init(|| {

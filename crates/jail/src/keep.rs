@@ -25,7 +25,8 @@ pub struct KeepPlan {
     pub tree: KeepTree,
 }
 
-/// Starts a keep whose first process runs `body`; called in the host's namespaces by a single-threaded process.
+/// Starts a keep whose first process runs `body`; called in the host's namespaces by a
+/// single-threaded process.
 ///
 /// Returns when the keep is ready. Killing the child, or its parent's death, ends everything
 /// inside. The child inherits the standard three descriptors and `keep_open`.
@@ -128,8 +129,9 @@ impl From<Failure> for Error {
     }
 }
 
-/// Turns the refusal of a mount into the error of the missing protection. Containers that mask `/proc` or filter system calls refuse them,
-/// and so do security modules that permit user namespaces in name only.
+/// Turns the refusal of a mount into the error of the missing protection. Containers that mask
+/// `/proc` or filter system calls refuse them, and so do security modules that permit user
+/// namespaces in name only.
 fn or_missing_mounts<T>(mounted: Result<T>) -> Result<T> {
     mounted.map_err(|error| match &error {
         Error::Step { action, source } | Error::Path { action, source, .. }
@@ -149,8 +151,9 @@ fn or_missing_mounts<T>(mounted: Result<T>) -> Result<T> {
     })
 }
 
-/// Checks calls that rooms need later, so that a filter around Cellblock that refuses them is reported at the start: `setns`, with which
-/// kernels and mounts enter rooms, and `unshare`. Linux itself rejects a descriptor that is not a namespace.
+/// Checks calls that rooms need later, so that a filter around Cellblock that refuses them is
+/// reported at the start: `setns`, with which kernels and mounts enter rooms, and `unshare`. Linux
+/// itself rejects a descriptor that is not a namespace.
 fn may_enter_rooms(not_a_namespace: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: without flags the call changes nothing.
     let unshared = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::empty()) };
@@ -172,7 +175,8 @@ fn may_enter_rooms(not_a_namespace: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the host name of the keep, which rooms inherit. The profiles of containers refuse that, and it hides nothing else.
+/// Sets the host name of the keep, which rooms inherit. The profiles of containers refuse that, and
+/// it hides nothing else.
 pub fn name_host(demands: &Demands, report: &mut Report) -> Result<()> {
     if let Err(error) = rustix::system::sethostname(b"cellblock")
         && demands.of(Protection::UtsNamespace) != Demand::Disabled

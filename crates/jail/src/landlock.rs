@@ -127,7 +127,8 @@ pub fn join(rules: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Lists the directories of an image's root filesystem that others do not have. They are read-only, like the tree around them.
+/// Lists the directories of an image's root filesystem that others do not have. They are read-only,
+/// like the tree around them.
 fn others() -> Vec<String> {
     const OWN: [&str; 3] = ["dev", "tmp", "workspace"];
     let entries = std::fs::read_dir("/").into_iter().flatten().flatten();

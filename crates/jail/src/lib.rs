@@ -4,8 +4,10 @@
 //! - [`keep`] creates the outer confinement: user, pid, mount and network namespaces with a small
 //!   read-only file tree. The template and every room run inside it, and killing its first process
 //!   ends all of them.
-//! - [`Room`](room::Room) is one sandbox: a namespace set of its own below the keep, with fresh `/proc`, `/tmp` and `/workspace`.
-//! - [`Protection`](protection::Protection) names each kernel mechanism, and [`protection::Report`] says which are active.
+//! - [`Room`](room::Room) is one sandbox: a namespace set of its own below the keep, with fresh
+//!   `/proc`, `/tmp` and `/workspace`.
+//! - [`Protection`](protection::Protection) names each kernel mechanism, and [`protection::Report`]
+//!   says which are active.
 //!
 //! ```text
 //! launcher (host namespaces: id maps, cgroups, sweeping)
@@ -15,7 +17,8 @@
 //!         └── room, pid 1 = guest ── kernel
 //! ```
 //!
-//! This crate knows nothing of Python, frames or HTTP. It starts no thread: `clone` is only sound in a single-threaded process.
+//! This crate knows nothing of Python, frames or HTTP. It starts no thread: `clone` is only sound
+//! in a single-threaded process.
 #![expect(
     unsafe_code,
     reason = "namespaces, capabilities and seccomp need raw system calls"

@@ -2,12 +2,15 @@
 
 use std::fs;
 
-/// Returns freed memory to the system: an allocator keeps it for itself otherwise, for as long as something small lives behind it.
+/// Returns freed memory to the system: an allocator keeps it for itself otherwise, for as long as
+/// something small lives behind it.
 ///
-/// Another allocator would also be that of the launcher and the guest, which are the same executable as the host.
+/// Another allocator would also be that of the launcher and the guest, which are the same
+/// executable as the host.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: `malloc_trim` takes the allocator's own locks and changes no memory that is in use; glibc permits it at any time.
+    // SAFETY: `malloc_trim` takes the allocator's own locks and changes no memory that is in use;
+    // glibc permits it at any time.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -89,8 +89,8 @@ const INPUTS: &str = "/tmp/data/.cellblock";
 /// Links of the tree with their targets. Many models read and write in `/mnt/data`, where OpenAI's
 /// interpreter has its files.
 pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
-/// Another place of `/workspace`: programs written for E2B's sandboxes have their files there. It is a mount rather than a link so that
-/// the working directory of such a program has that name.
+/// Another place of `/workspace`: programs written for E2B's sandboxes have their files there. It
+/// is a mount rather than a link so that the working directory of such a program has that name.
 const HOME: &str = "/home/user";
 /// Options of the memory for a tree's own files.
 const SMALL: &str = "mode=755,size=64m,nr_inodes=4096";
@@ -133,7 +133,8 @@ const MASKED_FILES: [&str; 27] = [
     "/proc/vmstat",
     "/proc/zoneinfo",
 ];
-/// The identity of the machine's boot, which is the same for all its processes, and counters of what others open.
+/// The identity of the machine's boot, which is the same for all its processes, and counters of
+/// what others open.
 const MASKED_PARAMETERS: [&str; 5] = [
     "/proc/sys/fs/dentry-state",
     "/proc/sys/fs/file-nr",
@@ -159,7 +160,8 @@ pub struct HostMounts {
     directories: Vec<(OwnedFd, PathBuf)>,
 }
 
-/// Builds the keep's tree and makes it the root of the calling process, which must be alone in its mount namespace.
+/// Builds the keep's tree and makes it the root of the calling process, which must be alone in its
+/// mount namespace.
 pub fn enter_keep(tree: &KeepTree, sources: HostMounts) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("make mounts private")?;
@@ -273,7 +275,8 @@ pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
     Ok(handle)
 }
 
-/// Shows `/workspace` in `/home/user`, too, unless the tree is an image that lacks that directory, or has a link in its way.
+/// Shows `/workspace` in `/home/user`, too, unless the tree is an image that lacks that directory,
+/// or has a link in its way.
 pub(crate) fn show_home() -> Result<()> {
     let is_directory = |path: &str| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
     if !is_directory("/home") || !is_directory(HOME) {
@@ -353,7 +356,8 @@ pub fn make_private() -> Result<()> {
         .during("keep mounts to this process")
 }
 
-/// Shows a directory at another place of the caller's mount namespace, without its devices and set-user-ID programs.
+/// Shows a directory at another place of the caller's mount namespace, without its devices and
+/// set-user-ID programs.
 pub fn show(source: &Path, target: &Path, writable: bool) -> Result<()> {
     const KEPT: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -379,7 +383,8 @@ fn set(tree: BorrowedFd<'_>, attributes: u64) -> std::io::Result<()> {
         propagation: 0,
         userns_fd: 0,
     };
-    // SAFETY: the kernel reads `attributes` during the call only, and its size is passed with it; the path is a static empty string.
+    // SAFETY: the kernel reads `attributes` during the call only, and its size is passed with it;
+    // the path is a static empty string.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -413,7 +418,8 @@ pub fn file_mount(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
 /// namespaces, where it may. It must have only one thread. The path must be that of the open file.
 pub fn file_mount_apart(file: &OwnedFd, path: &Path) -> Result<OwnedFd> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay as they are.
+    // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay
+    // as they are.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }
         .during("make namespaces for a mount")?;
     for (name, text) in [
@@ -434,7 +440,8 @@ pub fn file_mount_apart(file: &OwnedFd, path: &Path) -> Result<OwnedFd> {
     file_mount(again.as_fd()).during("make a mount of a file")
 }
 
-/// Attaches a detached mount of a file to a file of `/tmp/data`; called in a room's mount namespace with the rights to mount there.
+/// Attaches a detached mount of a file to a file of `/tmp/data`; called in a room's mount namespace
+/// with the rights to mount there.
 pub fn attach_data(mount: BorrowedFd<'_>, name: &str) -> Result<()> {
     let directory = rustix::fs::open(
         "/tmp/data",

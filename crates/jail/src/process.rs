@@ -53,7 +53,8 @@ pub const NAMESPACES: i32 = libc::CLONE_NEWUSER
 /// `linux/sched.h`; the libc crate's constant is too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Clones the calling process and runs `body` in the child, which ends when `body` returns: 0 for `Ok`, 70 for `Err`.
+/// Clones the calling process and runs `body` in the child, which ends when `body` returns: 0 for
+/// `Ok`, 70 for `Err`.
 ///
 /// With `cgroup` (a directory of a cgroup v2 tree) the child starts inside that cgroup.
 pub fn spawn(
@@ -82,8 +83,9 @@ pub fn spawn(
         set_tid_size: 0,
         cgroup: cgroup.map_or(0, |fd| fd.as_raw_fd().cast_unsigned().into()),
     };
-    // SAFETY: without CLONE_VM the child works on a copy of this address space, as after fork. `arguments` outlives the call. That the
-    // copy is consistent is guaranteed by the launcher roles, which never start a second thread.
+    // SAFETY: without CLONE_VM the child works on a copy of this address space, as after fork.
+    // `arguments` outlives the call. That the copy is consistent is guaranteed by the launcher
+    // roles, which never start a second thread.
     let mut pid = unsafe {
         libc::syscall(
             libc::SYS_clone3,
@@ -168,7 +170,8 @@ pub fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -
             .collect()
     };
     let (arguments, environment) = (pointers(arguments), pointers(environment));
-    // SAFETY: both arrays are NULL-terminated and point to strings that live until the call returns or the image is gone.
+    // SAFETY: both arrays are NULL-terminated and point to strings that live until the call returns
+    // or the image is gone.
     unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
     io::Error::last_os_error()
 }
@@ -192,7 +195,8 @@ fn unblock_signals() {
     }
 }
 
-/// Turns `SIGCHLD` of the calling process into a non-blocking descriptor that becomes readable when a child has ended.
+/// Turns `SIGCHLD` of the calling process into a non-blocking descriptor that becomes readable when
+/// a child has ended.
 pub fn child_signals() -> Result<OwnedFd> {
     // SAFETY: the set is initialized by sigemptyset before use, and lives through both calls; the
     // descriptor is new and has no other owner.

@@ -71,9 +71,10 @@ impl Protection {
 
     /// Returns the demand of a policy that does not name the protection.
     ///
-    /// The degradable ones are those that common machines lack: a host name (containers refuse to set it), Landlock (kernels before 5.13, or
-    /// with Landlock disabled), its scopes (before 6.12), a separate user id (needs root or
-    /// subordinate ids), and cgroups (need root or delegation).
+    /// The degradable ones are those that common machines lack: a host name (containers refuse to
+    /// set it), Landlock (kernels before 5.13, or with Landlock disabled), its scopes (before
+    /// 6.12), a separate user id (needs root or subordinate ids), and cgroups (need root or
+    /// delegation).
     pub const fn default_demand(self) -> Demand {
         match self {
             Self::UserNamespace

@@ -273,7 +273,8 @@ impl Room {
         self.group.doors()
     }
 
-    /// Mounts a file, as a detached mount, over a file of the room's `/tmp/data`; called by the keep, whose user namespace is above the room's.
+    /// Mounts a file, as a detached mount, over a file of the room's `/tmp/data`; called by the
+    /// keep, whose user namespace is above the room's.
     pub fn mount_data(&self, mount: &OwnedFd, name: &str) -> Result<()> {
         self.within((MOUNTS, LinkNameSpaceType::Mount), &[mount], || {
             mounts::attach_data(mount.as_fd(), name)
@@ -287,7 +288,8 @@ impl Room {
         })
     }
 
-    /// Runs `body` in a child that has joined the room's users and one more of its namespaces, and keeps these descriptors.
+    /// Runs `body` in a child that has joined the room's users and one more of its namespaces, and
+    /// keeps these descriptors.
     fn within(
         &self,
         (index, kind): (usize, LinkNameSpaceType),

@@ -1,5 +1,5 @@
-//! Rooms inside a machine of gVisor, whose kernel has system call filters and no namespaces, Landlock, process
-//! handles or `openat2`. The wall around the machine replaces them.
+//! Rooms inside a machine of gVisor, whose kernel has system call filters and no namespaces,
+//! Landlock, process handles or `openat2`. The wall around the machine replaces them.
 //!
 //! A process declares this once, before it starts any other; its children inherit the declaration.
 //! Without it, a missing mechanism stays an error.

@@ -1,6 +1,7 @@
-//! Starts the control plane of `CELLBLOCK_TEST_KUBE` with a warm pool, measures claims in it, and keeps it until standard input ends, for
-//! trials by hand. With `--serve`, pods are `cellblock serve` processes at addresses of their own, port 18080, and first cells in them are
-//! measured, too; otherwise they are nothing.
+//! Starts the control plane of `CELLBLOCK_TEST_KUBE` with a warm pool, measures claims in it, and
+//! keeps it until standard input ends, for trials by hand. With `--serve`, pods are `cellblock
+//! serve` processes at addresses of their own, port 18080, and first cells in them are measured,
+//! too; otherwise they are nothing.
 //!
 //! The program needs the feature `kubernetes` (`cargo build --release --features full`).
 //!

@@ -1,4 +1,5 @@
-//! Every request to the API server, with the permission that it needs. Roles and errors are made from this list.
+//! Every request to the API server, with the permission that it needs. Roles and errors are made
+//! from this list.
 
 use std::fmt;
 
@@ -12,7 +13,8 @@ const POOLS: &str = "sandboxwarmpools";
 const TEMPLATES: &str = "sandboxtemplates";
 const LEASES: &str = "leases";
 
-/// A permission of RBAC in the namespace of claims. It is shown as `` `watch` on `sandboxclaims.extensions.agents.x-k8s.io` ``.
+/// A permission of RBAC in the namespace of claims. It is shown as `` `watch` on
+/// `sandboxclaims.extensions.agents.x-k8s.io` ``.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     /// API group.
@@ -93,7 +95,8 @@ const ALWAYS: &[ApiCall] = &[
 /// Calls that only the mode with a template adds.
 const WITH_TEMPLATE: &[ApiCall] = &[CREATE_POOL];
 
-/// Returns the permissions that a gateway with these options needs, and no others. The chart's Role has exactly these.
+/// Returns the permissions that a gateway with these options needs, and no others. The chart's Role
+/// has exactly these.
 pub fn permissions(options: &KubernetesOptions) -> Vec<Permission> {
     let template = if options.template.is_some() {
         WITH_TEMPLATE

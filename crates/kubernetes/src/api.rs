@@ -35,11 +35,13 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the configuration; the API server is not asked yet. The client belongs to the runtime that calls this.
+    /// Reads the configuration; the API server is not asked yet. The client belongs to the runtime
+    /// that calls this.
     pub(crate) async fn open(options: &KubernetesOptions) -> Result<Self, ClaimError> {
         let mut config = config::read(options).await?;
         config.connect_timeout = Some(CONNECT_LIMIT);
-        // Repeating is up to `retry`, which knows how long a claim may take, and repeats after a lost connection, too.
+        // Repeating is up to `retry`, which knows how long a claim may take, and repeats after a
+        // lost connection, too.
         config.default_retry = false;
         let host = config.cluster_url.host().unwrap_or_default();
         let loopback = match host.trim_matches(['[', ']']).parse::<IpAddr>() {

@@ -21,7 +21,8 @@ use crate::resources::{ClaimLifecycle, NameRef, SandboxClaim, SandboxClaimSpec};
 use crate::retry::{Backoff, Denial, passes, retry_granted, status};
 use crate::{pool, wait};
 
-/// Label with the attempt that created a claim: what is left of an attempt whose answer was lost can be found by it.
+/// Label with the attempt that created a claim: what is left of an attempt whose answer was lost
+/// can be found by it.
 const ATTEMPT: &str = "cellblock.dev/attempt";
 /// Maximum time of one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
@@ -36,7 +37,8 @@ pub(crate) struct Terms {
 /// Receiver of a claim: gets the address of its pod, and the end that keeps the claim.
 pub(crate) type ClaimWaiter = oneshot::Sender<Result<(SocketAddr, oneshot::Sender<()>), ClaimError>>;
 
-/// Lives a whole life. Nothing else ends it: callers that give up close `waiting`, and users drop what they got.
+/// Lives a whole life. Nothing else ends it: callers that give up close `waiting`, and users drop
+/// what they got.
 pub(crate) async fn live(terms: Arc<Terms>, mut waiting: ClaimWaiter) {
     let began = Instant::now();
     let until = began + terms.options.claim_timeout;

@@ -1,6 +1,6 @@
-//! Claims of this process. One thread makes and ends them, with a runtime and a client of its own, so that a claim is
-//! deleted even if the caller is canceled or its runtime ends. A request that is canceled while the API server creates
-//! a claim would otherwise leave one that nobody knows.
+//! Claims of this process. One thread makes and ends them, with a runtime and a client of its own,
+//! so that a claim is deleted even if the caller is canceled or its runtime ends. A request that is
+//! canceled while the API server creates a claim would otherwise leave one that nobody knows.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::error::ClaimError;
 use crate::holder::Holder;
 use crate::pool;
 
-/// Maximum time for the last claims to be deleted when this process ends. What is left is deleted by other gateways, or at
-/// its shutdown time.
+/// Maximum time for the last claims to be deleted when this process ends. What is left is deleted
+/// by other gateways, or at its shutdown time.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// Orders that wait until the thread takes them, which it does at once.

@@ -65,8 +65,9 @@ impl Reason {
     }
 }
 
-/// Returns whether an address may be that of a pod. A key is sent there, and must not reach the metadata service of a
-/// cloud. Loopback is this machine, which only a cluster on this machine can mean.
+/// Returns whether an address may be that of a pod. A key is sent there, and must not reach the
+/// metadata service of a cloud. Loopback is this machine, which only a cluster on this machine can
+/// mean.
 fn is_pod(address: IpAddr, loopback: bool) -> bool {
     let linked = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),

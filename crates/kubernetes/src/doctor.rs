@@ -32,8 +32,8 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Looks at API versions, permissions, pool and template, and claims a pod. Steps after the first one that fails are left
-/// out if they depend on it.
+/// Looks at API versions, permissions, pool and template, and claims a pod. Steps after the first
+/// one that fails are left out if they depend on it.
 pub async fn doctor(options: &KubernetesOptions) -> Vec<Check> {
     let mut checks = Vec::new();
     let cluster = match Cluster::open(options).await {

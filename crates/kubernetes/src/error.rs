@@ -228,7 +228,8 @@ impl ClaimError {
         }
     }
 
-    /// Returns the error without what the cluster says, for people who may see no more than that code cannot run.
+    /// Returns the error without what the cluster says, for people who may see no more than that
+    /// code cannot run.
     pub fn summary(&self) -> String {
         match self {
             Self::Config(_) => "the configuration of the cluster cannot be used".to_owned(),

@@ -43,7 +43,8 @@ pub(crate) struct Holder {
     owner: String,
     lease: Duration,
     shutdown_after: Duration,
-    /// The version of each other holder's Lease, and since when it is that. Clocks of other machines are not trusted.
+    /// The version of each other holder's Lease, and since when it is that. Clocks of other
+    /// machines are not trusted.
     seen: Mutex<HashMap<String, (String, Instant)>>,
 }
 

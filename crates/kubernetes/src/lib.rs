@@ -5,10 +5,10 @@
 //!       └───────────── WebSocket /v1/sandbox ───────────┘
 //! ```
 //!
-//! Only the claim is here; a pod is used over the protocol of [`cellblock_remote`]. A claim belongs to the connection to
-//! its pod and is deleted with it, on every path: failure, cancellation, and the end of this process included. What a
-//! killed process leaves behind is deleted by the next one that runs, and by the cluster itself once the claim's
-//! shutdown time has passed.
+//! Only the claim is here; a pod is used over the protocol of [`cellblock_remote`]. A claim belongs
+//! to the connection to its pod and is deleted with it, on every path: failure, cancellation, and
+//! the end of this process included. What a killed process leaves behind is deleted by the next one
+//! that runs, and by the cluster itself once the claim's shutdown time has passed.
 
 mod access;
 mod api;
@@ -64,7 +64,8 @@ impl std::fmt::Debug for PodAccess {
     }
 }
 
-/// Claims a pod, learns about its sandboxes, and returns the backend, which claims one for each further sandbox.
+/// Claims a pod, learns about its sandboxes, and returns the backend, which claims one for each
+/// further sandbox.
 pub async fn start(
     options: &KubernetesOptions,
     access: PodAccess,
@@ -74,8 +75,9 @@ pub async fn start(
     RemoteBackend::start_fleet(fleet(claims, access), demands).await
 }
 
-/// Does the same, and repeats what fails for reasons that may pass: no pod is ready, the API server cannot be reached. `report` gets each
-/// such failure. A failure that does not pass, such as a missing permission, is returned.
+/// Does the same, and repeats what fails for reasons that may pass: no pod is ready, the API server
+/// cannot be reached. `report` gets each such failure. A failure that does not pass, such as a
+/// missing permission, is returned.
 pub async fn start_patiently(
     options: &KubernetesOptions,
     access: PodAccess,

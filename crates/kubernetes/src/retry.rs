@@ -41,8 +41,8 @@ impl Backoff {
     }
 }
 
-/// Returns whether an attempt may succeed later, and the pause that the server asks for: it is overloaded, starting, or
-/// cannot be reached.
+/// Returns whether an attempt may succeed later, and the pause that the server asks for: it is
+/// overloaded, starting, or cannot be reached.
 #[expect(
     clippy::option_option,
     reason = "whether it passes, and whether the server says when"

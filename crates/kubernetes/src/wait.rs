@@ -69,8 +69,8 @@ impl ClaimWatch<'_> {
             if let Some(address) = self.watch().await? {
                 return Ok(address);
             }
-            // The watch ended: its version is too old (410), it ran too long, or the server stopped. The claim as it is now has
-            // a version from which another one starts.
+            // The watch ended: its version is too old (410), it ran too long, or the server
+            // stopped. The claim as it is now has a version from which another one starts.
             backoff.pause(None).await;
             let began = Instant::now();
             let claim = match retry_granted(self.until, || self.cluster.claims.get(&self.name)).await {

@@ -44,7 +44,8 @@ impl ServerConnector {
         }
     }
 
-    /// Returns the same under another name, with some of the tools, and with a description unless it is empty.
+    /// Returns the same under another name, with some of the tools, and with a description unless
+    /// it is empty.
     #[must_use]
     pub fn selected(self, name: &str, description: &str, tools: Option<Vec<String>>) -> Self {
         let description = if description.is_empty() {

@@ -1,7 +1,8 @@
 //! Events about each call for dashboards: when it started, and how it ended.
 //!
-//! Three events with the target [`TARGET`] and the field `event`: `mcp_call_start` once per call, then `mcp_call_success` or
-//! `mcp_call_failure`, exactly one of them, even if a call is canceled or the host panics.
+//! Three events with the target [`TARGET`] and the field `event`: `mcp_call_start` once per call,
+//! then `mcp_call_success` or `mcp_call_failure`, exactly one of them, even if a call is canceled
+//! or the host panics.
 //!
 //! | field | events | meaning |
 //! |---|---|---|

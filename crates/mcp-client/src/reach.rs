@@ -130,7 +130,8 @@ impl Reach {
                 Err(Failure::Ended { .. }) if matches!(self.transport, Transport::Stdio(_)) => {
                     self.start(options, Era::Before).await
                 }
-                // After some seconds without an answer, the library takes a server for one of an earlier revision.
+                // After some seconds without an answer, the library takes a server for one of an
+                // earlier revision.
                 Err(Failure::Refused { code, .. }) if code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0 => {
                     self.start(options, Era::NewestOnly).await
                 }

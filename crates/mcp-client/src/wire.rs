@@ -41,7 +41,8 @@ struct State {
     awaited: HashMap<RequestId, ResponseSlot>,
     /// Requests that were canceled before they were sent.
     forgotten: HashSet<RequestId>,
-    /// The last request for the newest revision, which may be answered after the library has gone on with the previous one.
+    /// The last request for the newest revision, which may be answered after the library has gone
+    /// on with the previous one.
     probe: Option<RequestId>,
     /// Whether the library has gone on.
     initializes: bool,

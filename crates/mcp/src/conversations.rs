@@ -1,4 +1,5 @@
-//! Calls at work by their conversation and id, so that one request can stop another, and the conversations that have ended.
+//! Calls at work by their conversation and id, so that one request can stop another, and the
+//! conversations that have ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -26,7 +27,8 @@ pub(crate) struct McpConversation {
     name: String,
 }
 
-/// The beginning of a conversation's name, if its client shows images. It is in the name so that every gateway knows it.
+/// The beginning of a conversation's name, if its client shows images. It is in the name so that
+/// every gateway knows it.
 const SHOWS_IMAGES: &str = "conv_images_";
 
 impl McpConversation {
@@ -55,7 +57,8 @@ pub(crate) struct Conversations {
     ended: Arc<Mutex<EndedConversations>>,
 }
 
-/// The latest conversations that clients have ended, at most [`REMEMBERED`] of them, as hashes: names come from clients.
+/// The latest conversations that clients have ended, at most [`REMEMBERED`] of them, as hashes:
+/// names come from clients.
 #[derive(Debug, Default)]
 struct EndedConversations {
     hasher: RandomState,
@@ -73,7 +76,8 @@ pub(crate) struct CallGuard {
 }
 
 impl Conversations {
-    /// Lets the call be stopped by the conversation that it belongs to. An id that is used twice names the later call.
+    /// Lets the call be stopped by the conversation that it belongs to. An id that is used twice
+    /// names the later call.
     pub(crate) fn follow(
         &self,
         conversation: McpConversation,

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
 
-/// Clients that show a model the images of an answer, by the names that they give themselves. Most others drop images, or put their
-/// base64 into the model's text.
+/// Clients that show a model the images of an answer, by the names that they give themselves. Most
+/// others drop images, or put their base64 into the model's text.
 const SHOW_IMAGES: [&str; 5] = [
     // Claude Desktop and claude.ai.
     "claude-ai",

@@ -14,8 +14,8 @@ pub type StartError = Box<dyn Error + Send + Sync>;
 
 type Start = Box<dyn Fn() -> BoxFuture<'static, Result<Interpreter, StartError>> + Send + Sync>;
 
-/// The interpreter that sessions are made by. Clients expect an answer to their first request at once, an image may take minutes to
-/// build: so it may come later than the server.
+/// The interpreter that sessions are made by. Clients expect an answer to their first request at
+/// once, an image may take minutes to build: so it may come later than the server.
 pub struct LazyInterpreter {
     interpreter: OnceCell<Interpreter>,
     start: Option<Start>,
@@ -30,7 +30,8 @@ impl LazyInterpreter {
         }
     }
 
-    /// An interpreter that is started by the first who needs it. A start that failed is tried again by the next.
+    /// An interpreter that is started by the first who needs it. A start that failed is tried again
+    /// by the next.
     pub fn starting<F>(start: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Interpreter, StartError>> + Send + 'static,
@@ -46,7 +47,8 @@ impl LazyInterpreter {
         self.running().await.map(drop)
     }
 
-    /// The interpreter, for a tool. Why there is none is for the operator's log: it may name the host's paths.
+    /// The interpreter, for a tool. Why there is none is for the operator's log: it may name the
+    /// host's paths.
     pub(crate) async fn get(&self) -> Result<&Interpreter, Refusal> {
         self.running().await.map_err(|error| {
             tracing::error!(error = &*error as &dyn Error, "could not start the interpreter");

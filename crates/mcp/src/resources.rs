@@ -163,8 +163,9 @@ async fn dataset(
     Ok(Some((bytes.to_vec(), entry.media_type().to_owned())))
 }
 
-/// The content of the dataset that a session's code finds at this path, read from the host's file: a session reads no file before it has a
-/// sandbox, nor while its code runs, and a dataset is there from the start.
+/// The content of the dataset that a session's code finds at this path, read from the host's file:
+/// a session reads no file before it has a sandbox, nor while its code runs, and a dataset is there
+/// from the start.
 pub(crate) async fn dataset_at(
     server: &McpShared,
     used: &Use,

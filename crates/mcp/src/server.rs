@@ -123,8 +123,8 @@ impl Server {
         &self.shared.engine
     }
 
-    /// Lets calls that are at work come to their ends until `ending` completes; then interrupts them, and lets them say so. Then
-    /// [closes](Self::close).
+    /// Lets calls that are at work come to their ends until `ending` completes; then interrupts
+    /// them, and lets them say so. Then [closes](Self::close).
     pub async fn drain(&self, ending: impl Future<Output = ()>) {
         self.serving.calls.close();
         tokio::select! {
@@ -135,7 +135,8 @@ impl Server {
         self.close().await;
     }
 
-    /// Interrupts what runs, ends all sessions, and completes when their sandboxes are gone. No session is made any more.
+    /// Interrupts what runs, ends all sessions, and completes when their sandboxes are gone. No
+    /// session is made any more.
     pub async fn close(&self) {
         self.serving.ending.cancel();
         self.serving.calls.close();
@@ -174,7 +175,8 @@ impl Server {
         Some(conversations.follow(conversation, context.id.clone(), working.stop.clone()))
     }
 
-    /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
+    /// Begins a call in a task of its own, so that what it has begun comes to its end in order
+    /// whatever becomes of the request.
     fn begin(&self, work: Work, mut call: Call) -> TaskCall {
         let stop = call.stop.clone();
         let (shared, ending) = (Arc::clone(&self.shared), self.serving.ending.clone());
@@ -369,7 +371,8 @@ impl ServerHandler for Server {
     }
 }
 
-/// Whether a call of this client may be answered by a task. One may declare the extension and speak a revision that has no such answers.
+/// Whether a call of this client may be answered by a task. One may declare the extension and speak
+/// a revision that has no such answers.
 fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)

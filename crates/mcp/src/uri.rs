@@ -1,6 +1,7 @@
 //! URIs of resources.
 //!
-//! `cellblock://artifacts/{sha256}` is what a call made, `cellblock://sessions/{session}/files/{path}` a file as it is now,
+//! `cellblock://artifacts/{sha256}` is what a call made,
+//! `cellblock://sessions/{session}/files/{path}` a file as it is now,
 //! `cellblock://sessions/{session}/datasets/{name}` data that a session's code finds, and
 //! `cellblock://projects/{project}/datasets/{slug}` a dataset that sessions have published.
 

@@ -95,8 +95,8 @@ pub enum ToKernel {
         /// Whether `done` reports the names that the code binds, changes and reads.
         #[serde(default, skip_serializing_if = "is_false")]
         report_names: bool,
-        /// Milliseconds that the host waits after an interrupt before it ends the kernel, for a process of another language that
-        /// has to stop first; absent for Python.
+        /// Milliseconds that the host waits after an interrupt before it ends the kernel, for a
+        /// process of another language that has to stop first; absent for Python.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_ms: Option<u64>,
     },
@@ -160,8 +160,8 @@ pub enum ToKernel {
     /// standby attached. Sent to a kept copy on its own socket, with a channel and a spare channel
     /// attached, it makes that copy the kernel, which later puts another in its place.
     TakeOver {
-        /// Present if the kept copy was moved to another sandbox, where it is to become the kernel itself: whether its random
-        /// generators are seeded anew.
+        /// Present if the kept copy was moved to another sandbox, where it is to become the kernel
+        /// itself: whether its random generators are seeded anew.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reseed: Option<bool>,
     },

@@ -5,7 +5,8 @@
 //! Each caller decides whether to escape, replace or reject characters that [`acts`] recognizes,
 //! and which line ends and tabs it keeps.
 //!
-//! The zero-width joiner and non-joiner are not on the list: emoji and several scripts cannot be written without them.
+//! The zero-width joiner and non-joiner are not on the list: emoji and several scripts cannot be
+//! written without them.
 
 /// Returns whether a character has an effect rather than an appearance: it is on one of the lists
 /// below.
@@ -33,12 +34,14 @@ pub const fn or_space(c: char) -> char {
     if acts(c) { ' ' } else { c }
 }
 
-/// Returns whether a terminal may obey a character: C0 and C1 controls and DEL, the same as [`char::is_control`].
+/// Returns whether a terminal may obey a character: C0 and C1 controls and DEL, the same as
+/// [`char::is_control`].
 pub const fn is_control(c: char) -> bool {
     matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
-/// Returns whether a character changes the order in which text is shown: bidirectional marks, embeddings, overrides and isolates.
+/// Returns whether a character changes the order in which text is shown: bidirectional marks,
+/// embeddings, overrides and isolates.
 pub const fn reorders(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -60,8 +60,8 @@ const LAYER_LIMIT: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub struct RemoteBackend {
     place: SandboxLocation,
-    /// The first connection to a local process or to a server of a fleet, for the first sandbox. One to a shared server would
-    /// count against the key's quota while it is unused.
+    /// The first connection to a local process or to a server of a fleet, for the first sandbox.
+    /// One to a shared server would count against the key's quota while it is unused.
     first: Mutex<Option<Link>>,
     demands: Demands,
     manifest: Manifest,
@@ -97,8 +97,8 @@ impl RemoteBackend {
         ))
     }
 
-    /// Starts one server of a fleet, learns about its sandboxes, and keeps it for the first sandbox. Fails if they lack a
-    /// protection that `demands` requires.
+    /// Starts one server of a fleet, learns about its sandboxes, and keeps it for the first
+    /// sandbox. Fails if they lack a protection that `demands` requires.
     pub async fn start_fleet(fleet: FleetConfig, demands: Demands) -> Result<Self> {
         let (link, hello) = fleet.connect().await?;
         satisfies(&demands, &hello.report)?;

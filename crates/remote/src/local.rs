@@ -15,7 +15,8 @@ use super::wire::{Hello, MAX_MESSAGE};
 use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::{BoxFuture, Lack};
 
-/// A message without content, as [`framed`] streams carry it. It ends a connection over a stream that has no end of its own.
+/// A message without content, as [`framed`] streams carry it. It ends a connection over a stream
+/// that has no end of its own.
 pub const END: [u8; 4] = [0; 4];
 
 /// Opens a stream on whose other end [`framed`] messages are served.
@@ -104,8 +105,9 @@ impl LocalConfig {
     }
 }
 
-/// Returns the messages of a stream, each with its length before it. A peer that is gone with messages that it did not read resets the
-/// stream, which is its end as well; a message for a peer that is gone fails with the same words.
+/// Returns the messages of a stream, each with its length before it. A peer that is gone with
+/// messages that it did not read resets the stream, which is its end as well; a message for a peer
+/// that is gone fails with the same words.
 pub fn framed<S>(stream: S) -> impl MuxTransport<io::Error>
 where
     S: AsyncRead + AsyncWrite + Send + 'static,

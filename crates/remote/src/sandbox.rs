@@ -69,7 +69,8 @@ impl RemoteSandbox {
     async fn take(link: Link, id: String, ask: RemoteRequest, local: Option<LocalConfig>) -> Result<Self> {
         let link = Arc::new(link);
         let (sending, receiving) = link.open(GUEST);
-        // In one round trip: the server answers one request after the other, and refuses a kernel without a sandbox.
+        // In one round trip: the server answers one request after the other, and refuses a kernel
+        // without a sandbox.
         let stream = FIRST_KERNEL;
         let asked = RemoteRequest::StartKernel { stream };
         let kernel = start(&link, stream, asked, "start a kernel", 2 * LIFE_LIMIT);

@@ -127,8 +127,8 @@ pub(super) enum RemoteRequest {
     Usage {},
     /// Ends the sandbox; answered when all its resources have been released.
     Destroy {},
-    /// Makes a machine ready to be written to disk: answered when nothing of the connection is in use any more. The server closes
-    /// it then, and waits for another one.
+    /// Makes a machine ready to be written to disk: answered when nothing of the connection is in
+    /// use any more. The server closes it then, and waits for another one.
     Suspend {},
     /// Takes over the sandbox of a connection that was suspended. Its kernel is the next one that is started.
     Resume {},

@@ -6,8 +6,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Completes at a time that each wait names anew.
 ///
-/// A timer of the runtime costs a lock when it is made and when it is dropped, and wakes another thread if it is the earliest. This one
-/// stays set: a later time than the one it is set to needs nothing until then.
+/// A timer of the runtime costs a lock when it is made and when it is dropped, and wakes another
+/// thread if it is the earliest. This one stays set: a later time than the one it is set to needs
+/// nothing until then.
 #[derive(Debug, Default)]
 pub struct Alarm(Option<Pin<Box<Sleep>>>);
 

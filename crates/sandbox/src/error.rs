@@ -202,7 +202,8 @@ impl Error {
         }
     }
 
-    /// Returns the error that a backend of another crate reported with [`of_backend`](Self::of_backend), if it is of this type.
+    /// Returns the error that a backend of another crate reported with
+    /// [`of_backend`](Self::of_backend), if it is of this type.
     pub fn backend_error<E: StdError + 'static>(&self) -> Option<&E> {
         match &self.0 {
             SandboxErrorKind::Backend { error, .. } => error.downcast_ref(),

@@ -1,7 +1,8 @@
 //! The two halves of a channel whose other end is hostile.
 //!
-//! Tokio's own halves hear of room to write as often as the other end reads, so that each frame would wake a thread that has nothing
-//! to do. Here only readable bytes wake one, and room to write does while a frame waits for it.
+//! Tokio's own halves hear of room to write as often as the other end reads, so that each frame
+//! would wake a thread that has nothing to do. Here only readable bytes wake one, and room to write
+//! does while a frame waits for it.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::Shutdown;

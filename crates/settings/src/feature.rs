@@ -1,6 +1,7 @@
 //! Parts of Cellblock that a build may lack: features of Cargo.
 
-/// The error of a build that lacks what a setting or a command needs: it names the feature, which has the same name in each crate.
+/// The error of a build that lacks what a setting or a command needs: it names the feature, which
+/// has the same name in each crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this build lacks `{0}`: rebuild with `--features {0}` (or `--features full`)")]
 pub struct MissingFeature(pub &'static str);

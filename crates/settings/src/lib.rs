@@ -1,8 +1,9 @@
 //! Forms of settings: [`Time`] and [`Size`], with units; which addresses need a permission
 //! ([`is_public`]); and the error of a build that lacks what a setting needs ([`MissingFeature`]).
 //!
-//! An options struct describes each of its settings once: the field is read from a configuration, its default is the struct's, its doc
-//! comment becomes the reference, and its type the JSON Schema. Fields that the program calculates with stay plain numbers and durations:
+//! An options struct describes each of its settings once: the field is read from a configuration,
+//! its default is the struct's, its doc comment becomes the reference, and its type the JSON
+//! Schema. Fields that the program calculates with stay plain numbers and durations:
 //!
 //! ```
 //! # use std::time::Duration;

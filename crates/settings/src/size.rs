@@ -8,7 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-/// Units by their names in lower case; those with an `i` count in 1024, the others in 1000, as standards have it.
+/// Units by their names in lower case; those with an `i` count in 1024, the others in 1000, as
+/// standards have it.
 const UNITS: [(&str, u64); 10] = [
     ("", 1),
     ("b", 1),

@@ -66,13 +66,17 @@ pub enum Capability {
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
     McpPython,
-    /// The packages that `tests/clients/mcp/frameworks/mcp1` pins are in a virtual environment beside the pins.
+    /// The packages that `tests/clients/mcp/frameworks/mcp1` pins are in a virtual environment
+    /// beside the pins.
     McpFrameworks1,
-    /// The packages that `tests/clients/mcp/frameworks/mcp2` pins are in a virtual environment beside the pins.
+    /// The packages that `tests/clients/mcp/frameworks/mcp2` pins are in a virtual environment
+    /// beside the pins.
     McpFrameworks2,
-    /// Node 22 or newer is on PATH, with the packages that `tests/clients/dialects/librechat` pins beside its tests.
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/dialects/librechat` pins
+    /// beside its tests.
     LibreChatClient,
-    /// The packages that `tests/clients/dialects/opensandbox` pins are in a virtual environment beside its tests.
+    /// The packages that `tests/clients/dialects/opensandbox` pins are in a virtual environment
+    /// beside its tests.
     OpenSandboxClient,
     /// Packages that `tests/clients/dialects/open_webui` pins, in a virtual environment with its tests.
     OpenWebuiClient,
@@ -84,7 +88,8 @@ pub enum Capability {
     MariaDb,
     /// `helm` and `kubernetes-validate` are on PATH.
     Helm,
-    /// `CELLBLOCK_TEST_KUBE` names a folder with the programs of a Kubernetes control plane and the controller of agent-sandbox.
+    /// `CELLBLOCK_TEST_KUBE` names a folder with the programs of a Kubernetes control plane and the
+    /// controller of agent-sandbox.
     Kubernetes,
     /// `buildah`, and `mmdebstrap`, which makes the Debian that it starts from, are on PATH.
     Buildah,
@@ -481,7 +486,8 @@ pub fn python313() -> Option<PathBuf> {
         })
 }
 
-/// Returns a program of a Postgres server. Debian keeps those of each version in a folder that is not on `PATH`.
+/// Returns a program of a Postgres server. Debian keeps those of each version in a folder that is
+/// not on `PATH`.
 pub fn postgres_program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql")
         .into_iter()

@@ -227,7 +227,8 @@ impl RunningCli {
         kill_process_group(self.group(), signal).with_context(|| format!("signal {}", self.shown))
     }
 
-    /// Waits until something is so; an error with all output when the command ended first, or had no time left.
+    /// Waits until something is so; an error with all output when the command ended first, or had
+    /// no time left.
     pub fn until(mut self, what: &str, mut is_so: impl FnMut() -> bool) -> Result<Self> {
         while !is_so() {
             if self.child.try_wait()?.is_some() || Instant::now() >= self.deadline {

@@ -22,7 +22,8 @@ static SHARED: Mutex<Weak<DatabaseServer>> = Mutex::const_new(Weak::new());
 /// A server. Dropping it ends it and removes its folder.
 #[derive(Debug)]
 pub struct DatabaseServer {
-    /// Its folder, which belongs to the user as whom it runs. The certificate of `localhost` that it presents is `tls.pem`.
+    /// Its folder, which belongs to the user as whom it runs. The certificate of `localhost` that
+    /// it presents is `tls.pem`.
     pub folder: TempDir,
     /// Its port on 127.0.0.1, and the one in the name of a Postgres server's Unix socket.
     pub port: u16,
@@ -36,8 +37,8 @@ pub struct DatabaseServer {
     reason = "a test fails by panicking"
 )]
 impl DatabaseServer {
-    /// Makes a folder for the server's data and starts it. The first program writes the data, the second serves it; both get the folder, the
-    /// path of a certificate with its key, and a port.
+    /// Makes a folder for the server's data and starts it. The first program writes the data, the
+    /// second serves it; both get the folder, the path of a certificate with its key, and a port.
     pub fn start(
         prepare: impl FnOnce(&Path) -> Command,
         serve: impl FnOnce(&Path, &str, u16) -> Command,
@@ -58,7 +59,8 @@ impl DatabaseServer {
         }
     }
 
-    /// Starts Postgres with a superuser `admin`, who needs no password over the Unix socket; other users need one and TCP.
+    /// Starts Postgres with a superuser `admin`, who needs no password over the Unix socket; other
+    /// users need one and TCP.
     pub async fn postgres() -> Self {
         let prepare = |folder: &Path| {
             let mut command = as_ordinary_user(postgres_program("initdb"));
@@ -91,7 +93,8 @@ impl DatabaseServer {
         server
     }
 
-    /// Returns a Postgres server that other tests of this process use at the same time, each in databases of its own.
+    /// Returns a Postgres server that other tests of this process use at the same time, each in
+    /// databases of its own.
     pub async fn shared_postgres() -> Arc<Self> {
         let mut shared = SHARED.lock().await;
         if let Some(server) = shared.upgrade() {

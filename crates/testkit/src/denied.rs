@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// Makes a user namespace that maps every id and allows no further ones, and runs a command there as a user. Needs root.
+/// Makes a user namespace that maps every id and allows no further ones, and runs a command there
+/// as a user. Needs root.
 ///
 /// The inner shell is executed once more after its ids were mapped: that gives it the namespace's rights.
 const SCRIPT: &str = r#"

@@ -14,8 +14,8 @@ type BuildResult = OnceLock<Result<String, String>>;
 
 /// Returns the file of an image without packages, which it builds where it is missing.
 ///
-/// A server spends seconds of processor time on the libraries of the default image before its first cell. As `CELLBLOCK_IMAGE`, this one
-/// saves them.
+/// A server spends seconds of processor time on the libraries of the default image before its first
+/// cell. As `CELLBLOCK_IMAGE`, this one saves them.
 pub fn bare_image() -> Result<&'static str> {
     static BUILT: BuildResult = OnceLock::new();
     built(&BUILT, || described("bare.toml"))

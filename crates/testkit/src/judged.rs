@@ -65,7 +65,8 @@ impl SuiteCounts {
     }
 }
 
-/// Records the numbers of a suite under its name in `docs/judges.md`, where `cargo xtask ci` compares them with the table.
+/// Records the numbers of a suite under its name in `docs/judges.md`, where `cargo xtask ci`
+/// compares them with the table.
 pub fn judged(judge: &str, counts: SuiteCounts) {
     record(&target_dir().join("judged.jsonl"), judge, counts);
 }

@@ -4,7 +4,8 @@
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
-//! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
+//! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says
+//!   what is left;
 //! - [`LogRecords`] are what a test writes to the log;
 //! - [`judged`] records what a suite of another project reports;
 //! - [`bare_image`] and [`small_image`] are images that start sooner than the default one;
@@ -69,7 +70,8 @@ pub use uploads::{UploadAnswer, UploadProbe};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};
 
-/// Ends the test here, and records why, when this machine lacks a [`Capability`]: a variant, or a value of it by its path.
+/// Ends the test here, and records why, when this machine lacks a [`Capability`]: a variant, or a
+/// value of it by its path.
 ///
 /// With `CELLBLOCK_REQUIRE_ALL=1` the test fails instead, unless `.ci/expected-skips` lists the capability.
 #[macro_export]

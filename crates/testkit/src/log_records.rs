@@ -14,8 +14,9 @@ use tracing_subscriber::fmt;
 pub struct LogRecords {
     lines: Lines,
     _taking: DefaultGuard,
-    /// Takes nothing. As long as there is only one subscriber, `tracing` asks the thread that comes to a record first whether
-    /// anybody wants it, and remembers the answer: that thread may be of another test, which has no subscriber.
+    /// Takes nothing. As long as there is only one subscriber, `tracing` asks the thread that comes
+    /// to a record first whether anybody wants it, and remembers the answer: that thread may be of
+    /// another test, which has no subscriber.
     _other: Dispatch,
 }
 

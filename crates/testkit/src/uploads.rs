@@ -77,8 +77,9 @@ impl UploadProbe {
         self
     }
 
-    /// Asserts that a server with a quota of so many bytes refuses a declared upload before its first byte and a chunked one
-    /// at the quota, that it ends a slow one, and that it keeps nothing.
+    /// Asserts that a server with a quota of so many bytes refuses a declared upload before its
+    /// first byte and a chunked one at the quota, that it ends a slow one, and that it keeps
+    /// nothing.
     ///
     /// # Panics
     ///

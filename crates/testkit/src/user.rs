@@ -18,8 +18,8 @@ pub fn as_ordinary_user(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Shows the user's program other files of subordinate ids than the machine's, in a mount namespace of its own. The ids are above those that
-/// sandboxes of root have.
+/// Shows the user's program other files of subordinate ids than the machine's, in a mount namespace
+/// of its own. The ids are above those that sandboxes of root have.
 const WITH_IDS: &str = r#"
 ids=$(mktemp) && echo nobody:1879048192:65536 > "$ids" && chmod 644 "$ids" || exit
 mount --bind "$ids" /etc/subuid && mount --bind "$ids" /etc/subgid || exit
@@ -27,8 +27,8 @@ rm "$ids"
 exec setpriv --reuid "$0" --regid "$0" --clear-groups --inh-caps=-all -- "$@"
 "#;
 
-/// Builds a command that runs without privileges, like [`as_ordinary_user`], as a user who has a range of subordinate ids: under root one for
-/// this purpose, else whatever the current user has.
+/// Builds a command that runs without privileges, like [`as_ordinary_user`], as a user who has a
+/// range of subordinate ids: under root one for this purpose, else whatever the current user has.
 pub fn with_subordinate_ids(program: impl AsRef<OsStr>) -> Command {
     if !rustix::process::geteuid().is_root() {
         return as_ordinary_user(program);

@@ -1,4 +1,5 @@
-//! Waiting for what tells nobody that it has happened: a test asks again and again, for much longer than it takes.
+//! Waiting for what tells nobody that it has happened: a test asks again and again, for much longer
+//! than it takes.
 
 use std::fmt::Display;
 use std::thread;

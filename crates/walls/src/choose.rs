@@ -6,8 +6,8 @@ use cellblock_sandbox::{Error, Result};
 
 use crate::{WallOptions, probe};
 
-/// Returns the backend of a choice, or the error that says why none is strong enough. Without a choice, it is the process backend, or
-/// the strongest one that works if there is a minimum.
+/// Returns the backend of a choice, or the error that says why none is strong enough. Without a
+/// choice, it is the process backend, or the strongest one that works if there is a minimum.
 pub async fn choose(
     choice: Option<BackendChoice>,
     minimum: Option<BackendKind>,

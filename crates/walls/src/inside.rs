@@ -126,8 +126,8 @@ impl Door {
         }
     }
 
-    /// Tells a host that the stream to it, which was dropped, is not used any more. Other streams than that of a serial port say so
-    /// themselves.
+    /// Tells a host that the stream to it, which was dropped, is not used any more. Other streams
+    /// than that of a serial port say so themselves.
     pub async fn close(&self) -> io::Result<()> {
         match self {
             Self::Port(port) => port.end().await,
@@ -141,8 +141,8 @@ impl Door {
             let mut channel = self.open().await?;
             match wake(channel.as_mut(), host).await {
                 Ok(wake) => return Ok((channel, wake)),
-                // The stream may still be that of a host which has suspended this machine, and a restored machine closes its
-                // connections, which can include the host's first one.
+                // The stream may still be that of a host which has suspended this machine, and a
+                // restored machine closes its connections, which can include the host's first one.
                 Err(error) if is_closed(&error) => {}
                 Err(error) => return Err(error),
             }

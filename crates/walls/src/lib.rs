@@ -61,7 +61,8 @@ pub struct WallOptions {
     /// Maximum time for a restored machine to connect, and then to answer; by default a minute, which an
     /// emulated one on a busy computer may need.
     pub restore_timeout: Option<Duration>,
-    /// Maximum size of the state of a hibernated session on disk; by default what its machine can have in memory.
+    /// Maximum size of the state of a hibernated session on disk; by default what its machine can
+    /// have in memory.
     pub suspended_bytes: Option<u64>,
 }
 

@@ -24,8 +24,8 @@ use crate::wake::Wake;
 
 /// Free space below which a failure is explained by a full disk.
 pub(crate) const FULL_BYTES: u64 = 256 << 20;
-/// Memory that a forked kernel writes to before it runs code. What the template needs is not counted: each backend adds it
-/// to the limit.
+/// Memory that a forked kernel writes to before it runs code. What the template needs is not
+/// counted: each backend adds it to the limit.
 const LEAST_BYTES: u64 = 64 << 20;
 /// Maximum time for a template to end.
 const END_LIMIT: Duration = Duration::from_secs(20);
@@ -83,7 +83,8 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
         origin: MachineOrigin<'_>,
     ) -> impl Future<Output = Result<(MachineOwner, Self::Control, UnixStream), String>> + Send;
 
-    /// Writes the state of a machine that runs code and has no connection to `directory`. It goes on, also after a failure.
+    /// Writes the state of a machine that runs code and has no connection to `directory`. It goes
+    /// on, also after a failure.
     fn save_running(
         &self,
         machine: (&MachineOwner, &mut Self::Control),
@@ -152,8 +153,8 @@ pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands
 }
 
 impl<W: Wall> Machines<W> {
-    /// Restores a machine and wakes it. A failure is tried again, first with the same snapshot and then with a
-    /// new one.
+    /// Restores a machine and wakes it. A failure is tried again, first with the same snapshot and
+    /// then with a new one.
     async fn open(self: Arc<Self>) -> Result<OpenedStream> {
         let snapshot = self.snapshot().await?;
         for _ in 0..2 {
@@ -200,8 +201,8 @@ impl<W: Wall> Machines<W> {
         Ok(running.opened(stream))
     }
 
-    /// Restores a machine from a snapshot, or from what another one of it has saved, and wakes it with this name, or with one of its
-    /// own.
+    /// Restores a machine from a snapshot, or from what another one of it has saved, and wakes it
+    /// with this name, or with one of its own.
     pub(crate) async fn restored(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,

@@ -27,7 +27,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct MachineOwner {
     control: Arc<OwnedFd>,
-    /// Held from a command until its answer, also when nobody waits for that any more: the next command must not take it for its own.
+    /// Held from a command until its answer, also when nobody waits for that any more: the next
+    /// command must not take it for its own.
     asking: Arc<Mutex<()>>,
     printed: watch::Receiver<MachineOutput>,
     ended: watch::Receiver<bool>,
@@ -37,7 +38,8 @@ pub(crate) struct MachineOwner {
 #[derive(Debug, Default)]
 struct MachineOutput {
     last: String,
-    /// Whether a template has said that it is ready to be saved. A kernel on a busy host may say a lot before and after.
+    /// Whether a template has said that it is ready to be saved. A kernel on a busy host may say a
+    /// lot before and after.
     ready: bool,
 }
 

@@ -1,7 +1,9 @@
-//! A machine of a sandbox: it can be written to disk while its sandbox has no connection, and be restored from that.
+//! A machine of a sandbox: it can be written to disk while its sandbox has no connection, and be
+//! restored from that.
 //!
-//! What is written has all that the sandbox had in memory, with all files of its user. It is in a directory that only this user can
-//! read, has no name that a request could give, and is removed with the value that stands for it, or by the next start after a crash.
+//! What is written has all that the sandbox had in memory, with all files of its user. It is in a
+//! directory that only this user can read, has no name that a request could give, and is removed
+//! with the value that stands for it, or by the next start after a crash.
 
 use std::fmt;
 use std::fs;

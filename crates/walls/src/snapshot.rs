@@ -140,8 +140,9 @@ impl SnapshotStore {
         }
     }
 
-    /// Returns the snapshot with these facts. Unless there is one that matches its manifest, `fill` writes to a new
-    /// directory first; another process that does so at the same time waits and uses the result.
+    /// Returns the snapshot with these facts. Unless there is one that matches its manifest, `fill`
+    /// writes to a new directory first; another process that does so at the same time waits and
+    /// uses the result.
     pub async fn find_or_make<F>(&self, facts: &Facts, fill: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
     where
         F: Future<Output = Result<()>>,

@@ -1,14 +1,16 @@
 //! What each fuzz target checks: functions that take any bytes and must return.
 //!
-//! They are apart from the targets so that the kept corpus is replayed by `cargo test --workspace` with the stable compiler
-//! (`tests/corpus.rs`). Each asserts more than that nothing panics: round trips, bounds, and text that no terminal obeys.
+//! They are apart from the targets so that the kept corpus is replayed by `cargo test --workspace`
+//! with the stable compiler (`tests/corpus.rs`). Each asserts more than that nothing panics: round
+//! trips, bounds, and text that no terminal obeys.
 
 mod chart;
 mod drawn;
 mod frames;
 mod output;
 mod picture;
-// The command is no library, so the file that makes text harmless for a terminal is compiled from where it is.
+// The command is no library, so the file that makes text harmless for a terminal is compiled from
+// where it is.
 #[path = "../../../crates/cli/src/sanitize.rs"]
 mod sanitize;
 mod terminal;

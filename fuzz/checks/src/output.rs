@@ -29,7 +29,8 @@ const LIMITS: DecodingLimits = DecodingLimits {
     name_chars: 50,
     entries: 20,
 };
-/// The most bytes that an output may have as JSON under these limits: texts and names whose every character is escaped.
+/// The most bytes that an output may have as JSON under these limits: texts and names whose every
+/// character is escaped.
 const JSON_BYTES: usize = 4 << 20;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {

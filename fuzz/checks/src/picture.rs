@@ -1,4 +1,5 @@
-//! Pictures: as they are, and as PNG whose checksums are made right, without which no change to one would get far.
+//! Pictures: as they are, and as PNG whose checksums are made right, without which no change to one
+//! would get far.
 
 use cellblock_interpreter::output::fuzz;
 

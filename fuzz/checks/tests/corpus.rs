@@ -1,5 +1,5 @@
-//! The corpus that fuzzing has kept, replayed: every input of every target, and no target without inputs. Some inputs are files, the
-//! others are in an archive per target.
+//! The corpus that fuzzing has kept, replayed: every input of every target, and no target without
+//! inputs. Some inputs are files, the others are in an archive per target.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 

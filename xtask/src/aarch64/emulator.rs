@@ -12,7 +12,8 @@ use super::disk::Places;
 
 /// After this many seconds, the machine is ended.
 const LIMIT: &str = "7200";
-/// Mounts the disk of the tests and starts its script. The kernel itself has drivers for the system's disk only.
+/// Mounts the disk of the tests and starts its script. The kernel itself has drivers for the
+/// system's disk only.
 const FIRST: &str = "mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; \
                      modprobe -a virtio_pci virtio_blk; mount /dev/vda /srv && exec sh /srv/init.sh";
 

@@ -1,4 +1,5 @@
-//! `cargo xtask aarch64`: runs the tests of the sandbox on 64-bit ARM, in a virtual machine that needs no KVM.
+//! `cargo xtask aarch64`: runs the tests of the sandbox on 64-bit ARM, in a virtual machine that
+//! needs no KVM.
 //!
 //! ```text
 //! programs of tests, the binary ─(cargo-zigbuild)─> disk ─┐

@@ -10,8 +10,8 @@ use super::engine::{self, Engine};
 use super::images::IMAGES;
 use super::{Release, spawn};
 
-/// Builds the container images in the engine's own store, as `cellblock:core` and so on, and runs each in every way of the guide. Without an
-/// engine, buildah builds them.
+/// Builds the container images in the engine's own store, as `cellblock:core` and so on, and runs
+/// each in every way of the guide. Without an engine, buildah builds them.
 pub(super) fn build(release: &Release) -> Result<()> {
     release.needs_own_machine("container")?;
     let context = context(release)?;
@@ -34,7 +34,8 @@ pub(super) fn build(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Builds the container images without an engine, and runs one cell in each: buildah starts containers only to build them.
+/// Builds the container images without an engine, and runs one cell in each: buildah starts
+/// containers only to build them.
 fn with_buildah(release: &Release, context: &Path) -> Result<()> {
     let mut version = Command::new("buildah");
     version.arg("--version").stdout(Stdio::null());

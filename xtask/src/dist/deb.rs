@@ -38,7 +38,8 @@ pub(super) fn build(release: &Release) -> Result<()> {
     engine.run(release, &script, &[&package, &release.out])
 }
 
-/// Returns the path of cargo-deb, which is compiled if it is missing. It runs for seconds, so it is not optimized.
+/// Returns the path of cargo-deb, which is compiled if it is missing. It runs for seconds, so it is
+/// not optimized.
 fn cargo_deb(release: &Release) -> Result<PathBuf> {
     let root = release.target.join("dist-tools");
     let program = root.join("bin/cargo-deb");

@@ -44,8 +44,8 @@ impl Engine {
         Command::new(self.name())
     }
 
-    /// Runs a script in a container in which sandboxes have all protections. The script and the files lie in the container's root, each
-    /// under its own name.
+    /// Runs a script in a container in which sandboxes have all protections. The script and the
+    /// files lie in the container's root, each under its own name.
     pub(super) fn run(self, release: &Release, script: &Path, files: &[&Path]) -> Result<()> {
         let inside = |path: &Path| format!("/{}", path.file_name().unwrap_or_default().to_string_lossy());
         let profile = release.root.join("deploy/seccomp.json");
@@ -70,7 +70,8 @@ impl Engine {
     }
 }
 
-/// Returns the Debian to start from: `CONTAINER_BASE` names another one, for machines that cannot reach a registry.
+/// Returns the Debian to start from: `CONTAINER_BASE` names another one, for machines that cannot
+/// reach a registry.
 pub(super) fn base() -> String {
     std::env::var("CONTAINER_BASE").unwrap_or_else(|_| "debian:bookworm-slim".to_owned())
 }

@@ -44,7 +44,8 @@ pub(super) fn test(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Installs the wheel into an environment of every Python that is found. The first of them imports an image from its archive.
+/// Installs the wheel into an environment of every Python that is found. The first of them imports
+/// an image from its archive.
 fn wheel_and_archive(release: &Release) -> Result<()> {
     let home = Home::new()?;
     let pythons = pythons();

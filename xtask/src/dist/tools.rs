@@ -9,7 +9,8 @@ use anyhow::Result;
 
 use super::spawn;
 
-/// The versions. maturin builds wheels and has cargo-zigbuild inside, which alone builds tests; zig links against an old glibc; uv installs and tries the result.
+/// The versions. maturin builds wheels and has cargo-zigbuild inside, which alone builds tests; zig
+/// links against an old glibc; uv installs and tries the result.
 const VERSIONS: &str = include_str!("tools.txt");
 
 /// A virtual environment with the tools.
@@ -58,7 +59,8 @@ impl ReleaseTools {
     }
 }
 
-/// Tells whether `cargo run` set a variable for xtask. Build scripts that look at such variables would run again.
+/// Tells whether `cargo run` set a variable for xtask. Build scripts that look at such variables
+/// would run again.
 fn describes_a_package(name: &OsString) -> bool {
     let name = name.to_string_lossy();
     ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_"]

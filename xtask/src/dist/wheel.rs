@@ -18,7 +18,8 @@ wheel = zipfile.ZipFile(sys.argv[1])
 sys.stdout.buffer.write(wheel.read(name))
 ";
 
-/// Compiles the program and packages it with the Python client. The program and the list of its components also lie beside the wheel.
+/// Compiles the program and packages it with the Python client. The program and the list of its
+/// components also lie beside the wheel.
 pub(super) fn build(release: &Release) -> Result<()> {
     let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
     spawn(

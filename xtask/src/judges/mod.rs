@@ -1,4 +1,5 @@
-//! Suites of other projects against a server of this workspace, and the table of what they say, `docs/judges.md`.
+//! Suites of other projects against a server of this workspace, and the table of what they say,
+//! `docs/judges.md`.
 //!
 //! ```text
 //! cargo xtask judges ──┬─> programs against one server ──> a last line of JSON ──┬─> docs/judges.md
@@ -6,7 +7,8 @@
 //! cargo xtask ci ─────────> all tests ───────────────────> judged.jsonl ──> check <────────┘
 //! ```
 //!
-//! A program prints at its end one line of JSON: `passed`, `failed`, `skipped` and `errors`, and in `skips` why each skipped test was.
+//! A program prints at its end one line of JSON: `passed`, `failed`, `skipped` and `errors`, and in
+//! `skips` why each skipped test was.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,7 +32,8 @@ pub(crate) use check::{begin, check};
 
 const PAGE: &str = "docs/judges.md";
 
-/// Runs the judges of these names, or all, and writes their rows of the table. Returns whether no number fell.
+/// Runs the judges of these names, or all, and writes their rows of the table. Returns whether no
+/// number fell.
 pub fn run(root: &Path, names: &[String]) -> Result<bool> {
     if let Some(unknown) = names
         .iter()

@@ -27,7 +27,8 @@ pub(crate) fn of_package(package: &str) -> Vec<&str> {
 pub enum Compiler {
     /// Cargo's own.
     Plain,
-    /// Clippy's, which also compiles: a check of everything that is compiled anyway would take several minutes more.
+    /// Clippy's, which also compiles: a check of everything that is compiled anyway would take
+    /// several minutes more.
     Linting,
 }
 
@@ -117,8 +118,8 @@ fn compiled(told: &str) -> Result<(BuiltPrograms, Vec<String>)> {
     Ok((found, errors))
 }
 
-/// The name in a package's id: `path+file:///here/crates/mcp#cellblock-mcp@0.1.0`, or `path+file:///here/xtask#0.1.0` where the directory
-/// has the same.
+/// The name in a package's id: `path+file:///here/crates/mcp#cellblock-mcp@0.1.0`, or
+/// `path+file:///here/xtask#0.1.0` where the directory has the same.
 fn package(id: &str) -> &str {
     let (place, version) = id.rsplit_once('#').unwrap_or((id, ""));
     match version.split_once('@') {

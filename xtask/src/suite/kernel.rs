@@ -1,4 +1,5 @@
-//! The unit tests of the guest's Python: a program for each module of them, beside which those of other modules run.
+//! The unit tests of the guest's Python: a program for each module of them, beside which those of
+//! other modules run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +13,8 @@ use crate::{find_program, is_everything_required};
 /// Name of these tests where others have a package.
 pub(super) const PACKAGE: &str = "kernel";
 
-/// All of them, in the order of their names, or one program for those with a text in their names: a module without any would fail. None
-/// where no Python runs them, unless everything is required.
+/// All of them, in the order of their names, or one program for those with a text in their names: a
+/// module without any would fail. None where no Python runs them, unless everything is required.
 pub(super) fn programs(root: &Path, filter: Option<&str>) -> Result<Vec<TestProgram>> {
     let folder = root.join("crates/guest/python");
     let Some(executable) = interpreter(root) else {
@@ -57,7 +58,8 @@ pub(super) fn programs(root: &Path, filter: Option<&str>) -> Result<Vec<TestProg
     Ok(programs.collect())
 }
 
-/// Finds the interpreter: `CELLBLOCK_PYTHON`, that of an image with many libraries or at least pandas, or one on PATH.
+/// Finds the interpreter: `CELLBLOCK_PYTHON`, that of an image with many libraries or at least
+/// pandas, or one on PATH.
 fn interpreter(root: &Path) -> Option<PathBuf> {
     let home =
         env::var_os("CELLBLOCK_HOME").map_or_else(|| root.join("target/cellblock-home"), PathBuf::from);

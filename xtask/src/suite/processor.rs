@@ -1,4 +1,5 @@
-//! Processor time of a program of tests, which is the same beside others as alone, unlike the time on the clock.
+//! Processor time of a program of tests, which is the same beside others as alone, unlike the time
+//! on the clock.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,8 @@ pub(super) fn measured(program: &Path) -> Command {
     shell
 }
 
-/// Splits what a measured program has printed from the processor time that it took, which is zero if nothing says it.
+/// Splits what a measured program has printed from the processor time that it took, which is zero
+/// if nothing says it.
 pub(super) fn read(printed: &str) -> (String, Duration) {
     let mut lines: Vec<_> = printed.split_inclusive('\n').collect();
     // The shell's own time is in the line before: 0m0.010s 0m0.020s

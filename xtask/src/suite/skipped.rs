@@ -37,7 +37,8 @@ pub(crate) fn skips(root: &Path) -> String {
     listed(&fs::read_to_string(skips_file(root)).unwrap_or_default())
 }
 
-/// Groups records by what is lacking and why, the largest group first. A test that ran several times counts once.
+/// Groups records by what is lacking and why, the largest group first. A test that ran several
+/// times counts once.
 fn listed(records: &str) -> String {
     let mut reasons: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in records.lines() {

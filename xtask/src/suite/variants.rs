@@ -16,7 +16,8 @@ pub(crate) struct Variant {
     pub(super) is_only_run: bool,
     /// A program without which all of its tests would fail.
     pub(super) needs: Option<&'static str>,
-    /// Whether tests that fail run once more, when no other program runs: code in machines may reach limits beside others.
+    /// Whether tests that fail run once more, when no other program runs: code in machines may
+    /// reach limits beside others.
     pub(super) again: bool,
 }
 
@@ -33,7 +34,8 @@ const BACKEND: &str = "CELLBLOCK_TEST_BACKEND";
 const CONFORMANCE: &str = "cellblock-interpreter conformance";
 const CONTAINMENT: &str = "cellblock-interpreter containment";
 
-/// Those groups of attacks that a backend of its own kernel answers differently; the others take minutes there.
+/// Those groups of attacks that a backend of its own kernel answers differently; the others take
+/// minutes there.
 const PROBES: (&str, &str) = (
     "CELLBLOCK_PROBES",
     "descriptors,files,information,kernel,network,privileges,processes",

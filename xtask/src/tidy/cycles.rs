@@ -1,7 +1,7 @@
 //! No cycle of imports inside a crate crosses a folder.
 //!
-//! The nodes are a crate's top-level modules, the edges their imports. Modules that are single files may import each other;
-//! a cycle through a folder is a violation.
+//! The nodes are a crate's top-level modules, the edges their imports. Modules that are single
+//! files may import each other; a cycle through a folder is a violation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

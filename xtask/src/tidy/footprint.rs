@@ -13,8 +13,8 @@ use crate::footprint::{self, TABLE};
 type Footprint = (&'static str, &'static [&'static str]);
 
 const FOOTPRINTS: &[Footprint] = &[
-    // People embed it with as little as they need. WebSockets, TLS and HTTP clients come with the features `remote`, `download`
-    // and `s3` only.
+    // People embed it with as little as they need. WebSockets, TLS and HTTP clients come with the
+    // features `remote`, `download` and `s3` only.
     (
         "cellblock-interpreter",
         &[
@@ -30,7 +30,8 @@ const FOOTPRINTS: &[Footprint] = &[
             "ureq",
         ],
     ),
-    // The first build from a clone compiles all of it. Features have the rest: pods, spans, and servers of databases.
+    // The first build from a clone compiles all of it. Features have the rest: pods, spans, and
+    // servers of databases.
     (
         "cellblock",
         &[

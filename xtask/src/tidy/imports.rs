@@ -113,7 +113,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-connector",
-        // It knows what a connector is, and neither sandboxes nor models. The artifact store opens its addresses in S3.
+        // It knows what a connector is, and neither sandboxes nor models. The artifact store opens
+        // its addresses in S3.
         ours: &[
             "cellblock-interpreter",
             "cellblock-artifact",
@@ -150,7 +151,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-dialects",
-        // Callers and quotas come through traits of hosting and its own; the command connects them with the gateway.
+        // Callers and quotas come through traits of hosting and its own; the command connects them
+        // with the gateway.
         ours: &["cellblock-interpreter", "cellblock-settings"],
         never: &["pyo3"],
     },

@@ -12,7 +12,8 @@ pub(super) struct CratePath {
     pub(super) line: usize,
 }
 
-/// Returns the crate's folder and the file's module, for a file of a crate's `src` that is not only for tests.
+/// Returns the crate's folder and the file's module, for a file of a crate's `src` that is not only
+/// for tests.
 pub(super) fn place(file: &File) -> Option<(&str, Vec<&str>)> {
     let (package, inside) = file.path.split_once("/src/")?;
     let mut module: Vec<&str> = inside.strip_suffix(".rs")?.split('/').collect();
@@ -25,7 +26,8 @@ pub(super) fn place(file: &File) -> Option<(&str, Vec<&str>)> {
     Some((package, module))
 }
 
-/// Lists the paths below `crate::` that code in `module` names; for the crate's root, also those that it imports from its children.
+/// Lists the paths below `crate::` that code in `module` names; for the crate's root, also those
+/// that it imports from its children.
 ///
 /// Tokens of macros are read, those of `#[cfg(test)]` modules are not.
 pub(super) fn used(tokens: &[Token], module: &[&str]) -> Vec<CratePath> {

@@ -64,7 +64,8 @@ const PHRASES: &[Phrase] = &[
 const PLAIN_BEFORE: &str = "there";
 const PLAIN_AFTER: [&str; 3] = ["longer", "more", "different"];
 
-/// Rejects the phrases in the prose of a file: documents, strings and doc comments of Rust, and the kernel's Python.
+/// Rejects the phrases in the prose of a file: documents, strings and doc comments of Rust, and the
+/// kernel's Python.
 pub(super) fn check(file: &File) -> Vec<Violation> {
     let rejected = |(line, Phrase { words, instead }): (usize, &Phrase)| {
         let message = format!("\"{}\": write \"{instead}\"", words.join(" "));

@@ -3,7 +3,8 @@
 use super::Violation;
 use super::tree::File;
 
-/// Places of a particular machine. `/home/` counts where a user's name follows, unless it is `user`, which every sandbox of E2B has.
+/// Places of a particular machine. `/home/` counts where a user's name follows, unless it is
+/// `user`, which every sandbox of E2B has.
 const MACHINE_PATHS: [&str; 3] = ["/root/", "/home/", "/work/"];
 
 const REGISTRY_HOSTS: [&str; 5] = [

@@ -7,7 +7,8 @@
 //! (Text | Refusal | Reasoning | Sealed | CallBegin{n} | Arguments{n})*  CallEnd{n}*  Usage?  Finish
 //! ```
 //!
-//! A stream that ends otherwise ends with an error. Each call has one begin, its arguments after that, and one end.
+//! A stream that ends otherwise ends with an error. Each call has one begin, its arguments after
+//! that, and one end.
 
 pub mod chat;
 pub mod demo;

@@ -21,7 +21,8 @@ use super::runner::{CallResult, CallSandbox, Runner};
 use super::toolset::ToolsetCall;
 use crate::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 
-/// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result, and of a toolset's result.
+/// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result,
+/// and of a toolset's result.
 pub(super) const TOKENS: usize = 4000;
 
 /// Maximum number of tokens of the calls of connectors in the model's result.

@@ -53,7 +53,8 @@ impl SuspendedCode {
         open.filter_map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns the ids of the model's calls of which it is the code, or that have no result for another reason.
+    /// Returns the ids of the model's calls of which it is the code, or that have no result for
+    /// another reason.
     pub fn unanswered(&self) -> Vec<String> {
         self.serving.unanswered().map(str::to_owned).collect()
     }

@@ -20,7 +20,8 @@ mod disposal;
 mod namespaces;
 mod servers;
 
-/// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one meets it, `make NAME` makes a file.
+/// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one
+/// meets it, `make NAME` makes a file.
 #[derive(Debug)]
 struct Echo {
     ran: Mutex<Vec<ToolsetCall>>,

@@ -5,8 +5,8 @@
 //! - [`Response`] and [`Item`] are the response; nullable keys are always present.
 //! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`ResponseRequest`]; [`Pieces`]
 //!   and [`Completion`] are its response.
-//! - [`MessagesRequest`] is the body of `POST /v1/messages`, read as a [`ResponseRequest`]; [`anthropic`] has its
-//!   response.
+//! - [`MessagesRequest`] is the body of `POST /v1/messages`, read as a [`ResponseRequest`];
+//!   [`anthropic`] has its response.
 //! - [`Draft`] writes a response step by step, and returns the [`StreamEvent`]s of each step in an order
 //!   that clients accept.
 //!

@@ -129,8 +129,8 @@ fn scaled(digits: f64, power: i32) -> f64 {
     }
 }
 
-/// Returns the scales of the left and the right axis, of those that there are. Their ticks are at the same heights. `band` is
-/// the side of bars that are drawn in a band below everything else.
+/// Returns the scales of the left and the right axis, of those that there are. Their ticks are at
+/// the same heights. `band` is the side of bars that are drawn in a band below everything else.
 pub(super) fn scales(left: Option<Extent>, right: Option<Extent>, band: Option<Side>) -> [Option<Scale>; 2] {
     let (left, right) = (left.and_then(Extent::usable), right.and_then(Extent::usable));
     let (Some(one), Some(other)) = (left, right) else {
@@ -176,8 +176,8 @@ fn alone(extent: Extent) -> Scale {
     step.scale(from, (intervals as i32).max(1))
 }
 
-/// Returns the smallest step of which so many intervals hold a range, with the number of steps before the first, and the
-/// length of all.
+/// Returns the smallest step of which so many intervals hold a range, with the number of steps
+/// before the first, and the length of all.
 fn fitted(extent: Extent, intervals: i32) -> ((Step, f64), f64) {
     let count = f64::from(intervals);
     let mut step = Step::of(extent.length() / count);

@@ -52,8 +52,8 @@ impl Plot<'_> {
         crosses(side) && (side == Side::Left || !crosses(Side::Left))
     }
 
-    /// Returns the side whose bars are context to lines or candles: many on the right, of values above zero, such as a
-    /// traded volume.
+    /// Returns the side whose bars are context to lines or candles: many on the right, of values
+    /// above zero, such as a traded volume.
     pub(super) fn band_of(&self, right: Option<Extent>) -> Option<Side> {
         let is_bar = |it: &ChartSeries| self.spec.mark(it) == Mark::Bar;
         let (right_ones, left_ones): (Vec<_>, Vec<_>) =

@@ -249,7 +249,8 @@ fn periodic(times: &[i64]) -> bool {
     of_months && times.len() > 1 && dates().all(|date| date.time() == NaiveTime::MIN)
 }
 
-/// Returns those of the times whose months are multiples of a step, counted from a January or else from the first.
+/// Returns those of the times whose months are multiples of a step, counted from a January or else
+/// from the first.
 fn of_months(times: &[i64], step: i32) -> Vec<i64> {
     let phase = |time: &i64| months_of(*time).map(|month| month.rem_euclid(step));
     let wanted = times

@@ -1,5 +1,5 @@
-//! Options that take names with values, such as `--input NAME=PATH`: a name that is given twice is an error, as one of its values would be
-//! ignored.
+//! Options that take names with values, such as `--input NAME=PATH`: a name that is given twice is
+//! an error, as one of its values would be ignored.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

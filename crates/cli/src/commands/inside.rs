@@ -38,7 +38,8 @@ async fn serve(args: InsideArgs) -> Result<()> {
         .snapshot()
         .build()
         .await?;
-    // The host limits how long a template takes: an emulated machine on a busy computer needs longer than others.
+    // The host limits how long a template takes: an emulated machine on a busy computer needs
+    // longer than others.
     while let Err(error) = interpreter.warmed().await {
         if error.blame() != Blame::Capacity {
             return Err(error.into());

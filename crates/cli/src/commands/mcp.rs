@@ -37,7 +37,8 @@ async fn serve(args: McpArgs) -> Result<()> {
         async move { started(&args).await.map_err(told) }
     });
     let server = Server::new(engine, options);
-    // Clients wait a few seconds for their first answer, an image may take minutes: it is made ready meanwhile.
+    // Clients wait a few seconds for their first answer, an image may take minutes: it is made
+    // ready meanwhile.
     let early = server.clone();
     let ready = tokio::spawn(async move {
         // It was told of where it went wrong.

@@ -328,7 +328,8 @@ impl RunState {
         Ok(execution)
     }
 
-    /// Shows what `running` tells until it ends. Ctrl-C interrupts it, and ends `cellblock` when it is pressed again.
+    /// Shows what `running` tells until it ends. Ctrl-C interrupts it, and ends `cellblock` when it
+    /// is pressed again.
     async fn watch<T>(
         &mut self,
         session: &Session,

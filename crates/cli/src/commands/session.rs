@@ -35,7 +35,8 @@ mod tries;
 
 /// Directory for files, unless another one is named.
 const OUT: &str = "cellblock-out";
-/// Maximum time in which a host ends after it was asked to; it gives up on its clients and its sandbox before that.
+/// Maximum time in which a host ends after it was asked to; it gives up on its clients and its
+/// sandbox before that.
 const ENDING: Duration = Duration::from_secs(20);
 /// Maximum wait for the end of a killed process.
 const DYING: Duration = Duration::from_secs(10);

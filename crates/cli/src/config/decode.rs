@@ -57,7 +57,8 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         }
     }
 
-    /// Variables have no quotes: where text is wanted, a number or a truth value is the text that was written.
+    /// Variables have no quotes: where text is wanted, a number or a truth value is the text that
+    /// was written.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
         let text = match (&self.0.origin, &self.0.value) {
             (Origin::Variable(_), Value::Bool(value)) => value.to_string(),

@@ -4,7 +4,8 @@ use super::mistake::Mistake;
 use super::node::{Node, Origin};
 use super::yaml;
 
-/// The beginning of the variables. What follows is the path of a key, in upper case, with `__` between its parts.
+/// The beginning of the variables. What follows is the path of a key, in upper case, with `__`
+/// between its parts.
 pub(crate) const PREFIX: &str = "CELLBLOCK_SERVE__";
 
 /// Puts the values of variables over those of the tree.

@@ -1,7 +1,8 @@
 //! The configuration of a server: a YAML file, the environment over it, and the command line over both.
 //!
-//! A section is a field of [`Settings`], and most are options of a crate as they are. Everything follows from the type: the keys and their
-//! defaults, errors with their lines, `config show`, the reference and the schema. `sections/` has what types cannot express.
+//! A section is a field of [`Settings`], and most are options of a crate as they are. Everything
+//! follows from the type: the keys and their defaults, errors with their lines, `config show`, the
+//! reference and the schema. `sections/` has what types cannot express.
 
 mod cells;
 mod check;
@@ -213,7 +214,8 @@ impl Settings {
         self.check_options(check);
     }
 
-    /// Takes over what was written under a key of `providers.code_interpreter.settings` that says the same as one of ours.
+    /// Takes over what was written under a key of `providers.code_interpreter.settings` that says
+    /// the same as one of ours.
     fn unite(&mut self, check: &mut check::Check<'_>) {
         let tool = &self.providers.code_interpreter.settings;
         let tell = |check: &mut check::Check<'_>, place: usize| {

@@ -80,8 +80,9 @@ impl Node {
             .map_or(&self.origin, |node| &node.origin)
     }
 
-    /// Puts a value at a path of keys, over what is there. Keys are taken for those that are there when they differ only in case, or in `-`
-    /// and `_`, which environment variables cannot tell apart.
+    /// Puts a value at a path of keys, over what is there. Keys are taken for those that are there
+    /// when they differ only in case, or in `-` and `_`, which environment variables cannot tell
+    /// apart.
     pub(super) fn set(&mut self, path: &[String], value: Self) {
         let Some((first, rest)) = path.split_first() else {
             *self = value;

@@ -61,7 +61,8 @@ pub(super) enum SecretError {
 }
 
 impl LoadedConfig {
-    /// The servers by name, and what finds those that requests name. Secrets are read now; nothing is started or asked yet.
+    /// The servers by name, and what finds those that requests name. Secrets are read now; nothing
+    /// is started or asked yet.
     pub(crate) fn tool_servers(&self) -> Result<(Vec<OfferedServer>, Arc<dyn ToolServers>), ConfigError> {
         let mut check = Check::new(&self.tree);
         let mut offered = Vec::new();

@@ -1,4 +1,5 @@
-//! Draws an exception: its causes as Python prints them, then the user's own line with what was raised there, and then members of a group.
+//! Draws an exception: its causes as Python prints them, then the user's own line with what was
+//! raised there, and then members of a group.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -90,7 +90,8 @@ impl Counter {
     }
 }
 
-/// Returns the forms of a value that its text cannot replace, with their extensions: pictures, and the charts of Plotly.
+/// Returns the forms of a value that its text cannot replace, with their extensions: pictures, and
+/// the charts of Plotly.
 pub(crate) fn drawn_forms(value: &Rich) -> Vec<(ArtifactId, &'static str)> {
     let is_plotly = value.bundle.iter().any(|form| form.mime == PLOTLY);
     let extension = |mime: &str| match mime {

@@ -1,4 +1,5 @@
-//! A sandbox's stream for a person: progress bars are drawn over themselves, and everything else is harmless text.
+//! A sandbox's stream for a person: progress bars are drawn over themselves, and everything else is
+//! harmless text.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,8 @@ pub(crate) enum TerminalStream {
         redraws: Box<Redraws>,
         safe: SanitizedStream,
     },
-    /// On a terminal, which redraws itself, but only rows that this stream has written since the last block of ours.
+    /// On a terminal, which redraws itself, but only rows that this stream has written since the
+    /// last block of ours.
     Terminal {
         /// The beginning of a character or a sequence whose rest has not come.
         pending: Vec<u8>,

@@ -37,7 +37,8 @@ pub(crate) enum HostMessage {
 }
 
 impl HostExchange {
-    /// Asks the session's host. When this completes it has taken the question on, however long the answer may take.
+    /// Asks the session's host. When this completes it has taken the question on, however long the
+    /// answer may take.
     pub(crate) async fn ask(place: &SessionPlace, ask: &HostCommand) -> Result<Self> {
         let accepted = timeout(PATIENCE, Self::accepted(place, ask)).await;
         accepted.unwrap_or_else(|_| Err(silent(place)))
@@ -63,7 +64,8 @@ impl HostExchange {
         if message.len() > MAX_MESSAGE {
             return Err(SessionError::TooLarge { bytes: message.len() }.into());
         }
-        // A host that refuses the question closes without reading all of it; what it says is then there to be read.
+        // A host that refuses the question closes without reading all of it; what it says is then
+        // there to be read.
         let _ = wire::send(&mut stream, &HostFrame::Message(message)).await;
         let mut asked = Self {
             stream,

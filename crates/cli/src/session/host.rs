@@ -1,4 +1,5 @@
-//! The process behind a session, or a warm host: it serves its socket until somebody stops it, a signal does, or nobody comes.
+//! The process behind a session, or a warm host: it serves its socket until somebody stops it, a
+//! signal does, or nobody comes.
 
 use std::fs;
 use std::io;

@@ -270,8 +270,8 @@ impl SessionPlace {
         Pid::from_raw(text.trim().parse().ok()?)
     }
 
-    /// Does something with the socket's path. It leads through a descriptor of the directory, as a socket's path may have 107 bytes
-    /// and a home's may have more.
+    /// Does something with the socket's path. It leads through a descriptor of the directory, as a
+    /// socket's path may have 107 bytes and a home's may have more.
     pub(crate) fn at_socket<T>(&self, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory: OwnedFd = rustix::fs::open(self.path(), flags, Mode::empty())?;

@@ -1,4 +1,5 @@
-//! Starts the host of a session, or a warm host, which outlives the command that starts it and shares nothing with it.
+//! Starts the host of a session, or a warm host, which outlives the command that starts it and
+//! shares nothing with it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -40,7 +41,8 @@ struct HostStart {
 }
 
 impl HostStart {
-    /// Starts it. Its stdin is the lock, its stdout takes the report, its stderr is the log; it puts the first two away when it has them.
+    /// Starts it. Its stdin is the lock, its stdout takes the report, its stderr is the log; it
+    /// puts the first two away when it has them.
     fn spawn(home: &Home, place: SessionPlace, held: &HeldLock) -> Result<Self> {
         let (report, theirs) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::process("make a pipe")(errno.into()))?;
@@ -100,7 +102,8 @@ pub(crate) fn leave_behind(home: &Home, place: &SessionPlace, held: &HeldLock) -
     removing(place, start(home, place, held, Stdio::null()).map(drop))
 }
 
-/// Starts a host and waits until it serves; returns notes for the user. After an error or Ctrl-C, nothing is left of it.
+/// Starts a host and waits until it serves; returns notes for the user. After an error or Ctrl-C,
+/// nothing is left of it.
 pub(crate) async fn started(
     home: &Home,
     place: &SessionPlace,

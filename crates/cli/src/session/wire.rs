@@ -1,7 +1,8 @@
 //! Protocol between commands and hosts: one question per connection, its answer, and output while it is
 //! worked on.
 //!
-//! A frame is a byte for its kind, four for its length (little endian), and its bytes: JSON, or a piece of a stream as it came.
+//! A frame is a byte for its kind, four for its length (little endian), and its bytes: JSON, or a
+//! piece of a stream as it came.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -200,8 +201,8 @@ pub(crate) struct WarmState {
     pub(crate) running: usize,
     /// Seconds since a client last had a sandbox.
     pub(crate) idle_seconds: f64,
-    /// Memory of the host and everything below it in bytes, with shared pages divided among their users; `None` if the system does not
-    /// report it.
+    /// Memory of the host and everything below it in bytes, with shared pages divided among their
+    /// users; `None` if the system does not report it.
     pub(crate) memory_bytes: Option<u64>,
 }
 
@@ -250,7 +251,8 @@ pub(crate) async fn tell(to: &mut (impl AsyncWrite + Unpin), message: &impl Seri
     send(to, &HostFrame::Message(serde_json::to_vec(message)?)).await
 }
 
-/// Reads a frame; `None` where the other side has ended. Memory is taken as bytes come, not as their number is announced.
+/// Reads a frame; `None` where the other side has ended. Memory is taken as bytes come, not as
+/// their number is announced.
 pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<HostFrame>> {
     let mut head = [0; 5];
     if let Err(error) = from.read_exact(&mut head).await {

@@ -1,4 +1,5 @@
-//! A run's or a server's side of a warm host: using one that is there, or going on alone and starting one for the next run.
+//! A run's or a server's side of a warm host: using one that is there, or going on alone and
+//! starting one for the next run.
 
 use std::time::{Duration, SystemTime};
 
@@ -36,8 +37,8 @@ pub(crate) struct HostRequirements<'a> {
 }
 
 impl HostRequirements<'_> {
-    /// Returns an interpreter whose sandboxes the host has. `None` if there is no host, or it cannot be used; then this starts one for
-    /// the runs after this one, if the setting says so.
+    /// Returns an interpreter whose sandboxes the host has. `None` if there is no host, or it
+    /// cannot be used; then this starts one for the runs after this one, if the setting says so.
     pub(crate) async fn interpreter(
         &self,
         setting: WarmSetting,

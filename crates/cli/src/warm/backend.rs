@@ -13,7 +13,8 @@ use tokio::sync::OnceCell;
 use super::attach::HostRequirements;
 use super::setting::WarmSetting;
 
-/// Takes each sandbox from the warm host that is there at that time, like a run. If there is none, this process makes the sandbox.
+/// Takes each sandbox from the warm host that is there at that time, like a run. If there is none,
+/// this process makes the sandbox.
 #[derive(Debug)]
 pub(crate) struct WarmBackend {
     image: OpenImage,
@@ -28,7 +29,8 @@ pub(crate) struct WarmBackend {
 }
 
 impl WarmBackend {
-    /// Returns the backend if there is a host; `alone` is for sandboxes without one. `None` if this process had better start alone.
+    /// Returns the backend if there is a host; `alone` is for sandboxes without one. `None` if this
+    /// process had better start alone.
     pub(crate) async fn attach(
         wanted: &HostRequirements<'_>,
         setting: WarmSetting,

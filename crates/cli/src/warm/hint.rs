@@ -8,7 +8,8 @@ const ALIASES: [&str; 5] = ["alt", "np", "pd", "pl", "plt"];
 /// A shorter run is not worth a hint, and importing the libraries that code uses does not take longer.
 const NOTICEABLE: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(5);
 
-/// Returns whether imports are likely to be the larger part of what the cells took: they name a module that a warm host has imported.
+/// Returns whether imports are likely to be the larger part of what the cells took: they name a
+/// module that a warm host has imported.
 pub(crate) fn helps<'a>(
     took: Duration,
     cells: impl IntoIterator<Item = &'a str>,

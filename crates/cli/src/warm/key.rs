@@ -11,7 +11,8 @@ use crate::session_id::SessionId;
 
 /// Returns the id of the host with this program, image and policy.
 ///
-/// The program is known by its file, because hashing it takes longer than a run: a file that was replaced has another number or time.
+/// The program is known by its file, because hashing it takes longer than a run: a file that was
+/// replaced has another number or time.
 pub(crate) fn of(image: &str, demands: &Demands) -> Result<SessionId> {
     let program =
         std::fs::metadata("/proc/self/exe").map_err(Error::process("look at the program's file"))?;

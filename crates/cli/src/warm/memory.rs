@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// Returns the memory of a process and its descendants in bytes, with shared pages divided among their users; `None` if one of them
-/// cannot be read.
+/// Returns the memory of a process and its descendants in bytes, with shared pages divided among
+/// their users; `None` if one of them cannot be read.
 pub(crate) fn proportional(root: u32) -> Option<u64> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").ok()?.flatten() {

@@ -46,7 +46,8 @@ impl World {
         if let Some(world) = shared.upgrade() {
             return world;
         }
-        // Code that was not interrupted goes on for longer than any client waits. The suites have one key, and leave their containers to time.
+        // Code that was not interrupted goes on for longer than any client waits. The suites have
+        // one key, and leave their containers to time.
         let more = "limits: {cell_timeout: 300s}\ncontainers: {max_per_key: 512}";
         let world = Arc::new(Self::start(more).unwrap());
         *shared = Arc::downgrade(&world);

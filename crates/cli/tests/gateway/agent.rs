@@ -1,4 +1,5 @@
-//! The agent of `docs/guides/data-agent.md`, with the server of tools, the configuration and the script of `examples/agent`.
+//! The agent of `docs/guides/data-agent.md`, with the server of tools, the configuration and the
+//! script of `examples/agent`.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,8 @@ const LIMIT: Duration = Duration::from_secs(280);
 /// Time after the end of the session in which memory has to be back.
 const AFTER: Duration = Duration::from_secs(10);
 
-/// Fetches so many answers of so many megabytes in a session, which is gone then; returns the most memory of the server meanwhile.
+/// Fetches so many answers of so many megabytes in a session, which is gone then; returns the most
+/// memory of the server meanwhile.
 fn fetch(server: &Server, threads: usize, megabytes: usize) -> usize {
     let post = |path: &str, body: Value| {
         let sent = http::send(server.address, &format!("POST {path}"), &[], &body.to_string());

@@ -1,4 +1,5 @@
-//! Texts that dialects keep: a client that sends as much as a body may have, in every field, does not fill the server's memory.
+//! Texts that dialects keep: a client that sends as much as a body may have, in every field, does
+//! not fill the server's memory.
 
 use serde_json::{Value, json};
 

@@ -71,8 +71,8 @@ fn executions_leave_no_sandbox_no_process_and_no_file() {
         }
     });
     settle(&server);
-    // What belongs to the server itself, as its descriptors and threads, may differ; of what belongs to sandboxes, there may
-    // be less: the first one may not have been gone completely.
+    // What belongs to the server itself, as its descriptors and threads, may differ; of what
+    // belongs to sandboxes, there may be less: the first one may not have been gone completely.
     let after = block_until_ok(|| {
         let now = server.owner.count();
         let no_more = now.processes <= before.processes

@@ -1,5 +1,5 @@
-//! The commands of the README and the guides run as written: each page in a home and a folder of its own, with the
-//! repository's examples.
+//! The commands of the README and the guides run as written: each page in a home and a folder of
+//! its own, with the repository's examples.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -111,7 +111,8 @@ fn at_address(script: &str, address: Option<SocketAddr>) -> String {
     )
 }
 
-/// Splits a block at the command that starts a server: the lines before it, its arguments, the lines after it.
+/// Splits a block at the command that starts a server: the lines before it, its arguments, the
+/// lines after it.
 fn around_server(block: &str) -> (String, Option<Vec<&str>>, String) {
     let start = "cellblock serve";
     let Some(at) = block.lines().position(|line| line.starts_with(start)) else {

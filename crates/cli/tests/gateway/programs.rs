@@ -1,4 +1,5 @@
-//! Programs in sandboxes behind every route that forwards requests to them, and what their requests to hosts leave.
+//! Programs in sandboxes behind every route that forwards requests to them, and what their requests
+//! to hosts leave.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
@@ -14,7 +15,8 @@ const DOMAIN: &str = "cell.localhost";
 /// Port of the program in each sandbox.
 const PORT: u16 = 8123;
 
-/// A program whose answers claim everything that they must not have, and its page, which attacks the server at `GATEWAY`.
+/// A program whose answers claim everything that they must not have, and its page, which attacks
+/// the server at `GATEWAY`.
 const PROGRAM: &str = r"
 import http.server, json, threading
 ended = threading.Event()

@@ -166,8 +166,8 @@ impl Server {
         self.log.lock().clone()
     }
 
-    /// Returns the security events of one kind. Waits for the first: it may be read later than the answer that it was
-    /// logged before.
+    /// Returns the security events of one kind. Waits for the first: it may be read later than the
+    /// answer that it was logged before.
     pub(crate) fn security(&self, event: &str) -> Vec<Value> {
         let wanted = |line: &Value| line["target"] == "cellblock::security" && line["event"] == event;
         until(|| {

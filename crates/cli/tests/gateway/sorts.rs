@@ -58,8 +58,9 @@ fn many_sorts_at_once_take_the_memory_of_as_many_as_there_are_processors() {
     let places = thread::available_parallelism().unwrap().get();
     let running = running.into_inner();
     assert!((1..=places).contains(&running), "{running} of {places}");
-    // 12 bytes a row are sorted, and 4 stay; the rest is a batch, pages of the file, and the reader's own. The allocator may still hold
-    // the freed memory of two sorts: the server returns memory half a second after it was freed.
+    // 12 bytes a row are sorted, and 4 stay; the rest is a batch, pages of the file, and the
+    // reader's own. The allocator may still hold the freed memory of two sorts: the server returns
+    // memory half a second after it was freed.
     let grown = peak.into_inner().saturating_sub(before);
     let most = (places + 2) * ROWS * 16 + (48 << 20);
     assert!(

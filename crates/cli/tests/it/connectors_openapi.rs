@@ -1,4 +1,5 @@
-//! `connectors` of the type `openapi`: mistakes of the configuration and of its document are reported with their lines.
+//! `connectors` of the type `openapi`: mistakes of the configuration and of its document are
+//! reported with their lines.
 
 use anyhow::Result;
 use cellblock_testkit::Cli;

@@ -119,7 +119,8 @@ fn open_webui_asks_the_server_with_its_key() -> Result<()> {
     Ok(())
 }
 
-/// The image of a release has a release's program; this one has what the tests run, and a small image of Python.
+/// The image of a release has a release's program; this one has what the tests run, and a small
+/// image of Python.
 #[test]
 fn buildah_builds_a_container_that_runs_a_cell_without_privileges() -> Result<()> {
     require!(Root);

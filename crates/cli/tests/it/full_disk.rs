@@ -1,4 +1,5 @@
-//! A full disk below the home and below the directory for files: what was being written is named, and nothing is half made.
+//! A full disk below the home and below the directory for files: what was being written is named,
+//! and nothing is half made.
 
 use anyhow::{Context as _, Result};
 use cellblock_testkit::require;

@@ -1,4 +1,5 @@
-//! The `cellblock` binary as a user meets it. Every `--json` line that these tests see is checked against the published schema.
+//! The `cellblock` binary as a user meets it. Every `--json` line that these tests see is checked
+//! against the published schema.
 
 mod api;
 mod bad_input;

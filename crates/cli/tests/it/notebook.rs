@@ -1,4 +1,5 @@
-//! Code as models write it for notebooks and as scripts, on the default image, as root and as an ordinary user.
+//! Code as models write it for notebooks and as scripts, on the default image, as root and as an
+//! ordinary user.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,5 @@
-//! `cellblock` where a directory that it needs is missing, read-only, not the user's, or without the right to execute.
+//! `cellblock` where a directory that it needs is missing, read-only, not the user's, or without
+//! the right to execute.
 
 use anyhow::Result;
 use cellblock_testkit::require;

@@ -1,4 +1,5 @@
-//! The Python package, tested with the interpreter of the default image, and started with every other one of this machine.
+//! The Python package, tested with the interpreter of the default image, and started with every
+//! other one of this machine.
 
 use std::env;
 use std::fs;

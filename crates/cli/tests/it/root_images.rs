@@ -11,7 +11,8 @@ use cellblock_testkit::{Cli, require};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Prints what a root filesystem with this Python needs: the program, its libraries, and its standard library.
+/// Prints what a root filesystem with this Python needs: the program, its libraries, and its
+/// standard library.
 const FACTS: &str = r"
 import glob, json, os, sys, sysconfig
 dynamic = sysconfig.get_path('platstdlib') + '/lib-dynload'

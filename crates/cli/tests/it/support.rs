@@ -155,7 +155,8 @@ pub(crate) fn ended(command: &mut Command) -> Result<SetupResult> {
     })
 }
 
-/// Runs a shell script in a mount namespace of its own, with `$cellblock`, `$image` (the small one), and `$home` (where it is built).
+/// Runs a shell script in a mount namespace of its own, with `$cellblock`, `$image` (the small
+/// one), and `$home` (where it is built).
 pub(crate) fn in_own_mounts(script: &str) -> Result<SetupResult> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-euc", script]);

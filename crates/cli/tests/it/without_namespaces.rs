@@ -253,7 +253,8 @@ fn the_doctor_fails_and_with_the_policy_reports_protections() -> Result<()> {
     Ok(())
 }
 
-/// A container as common engines make them: a user namespace may be made, but files of `/proc` are covered, so that no fresh one may be mounted.
+/// A container as common engines make them: a user namespace may be made, but files of `/proc` are
+/// covered, so that no fresh one may be mounted.
 fn in_masked_container(arguments: &[&str]) -> Result<std::process::Output> {
     let script = "mount --bind /dev/null /proc/timer_list && exec unshare --user --map-user=1000 --map-group=1000 \"$@\"";
     let mut command = std::process::Command::new("unshare");

@@ -1,5 +1,5 @@
-//! Frameworks for agents, with a model that has a script: each has to show its model a file, a table, a chart and an exception, and to keep
-//! the session from call to call.
+//! Frameworks for agents, with a model that has a script: each has to show its model a file, a
+//! table, a chart and an exception, and to keep the session from call to call.
 
 use std::process::Command;
 

@@ -92,7 +92,8 @@ fn named(line: &str) -> Value {
     json!({"url": url, "headers": {name: value}})
 }
 
-/// Reaches a server as an agent would that has this in its configuration, and runs a line of Python through it.
+/// Reaches a server as an agent would that has this in its configuration, and runs a line of Python
+/// through it.
 fn start(server: &Value) {
     let folder = binary().unwrap().parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();

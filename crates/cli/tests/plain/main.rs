@@ -1,7 +1,8 @@
-//! The plainest uses: a chart, a table and an exception, typed in each way that people type them, over each face.
+//! The plainest uses: a chart, a table and an exception, typed in each way that people type them,
+//! over each face.
 //!
-//! A program that shows nothing is the worst fault of a code interpreter, since nobody learns of it. So each of these programs
-//! runs over each face, and each has to show its result once.
+//! A program that shows nothing is the worst fault of a code interpreter, since nobody learns of
+//! it. So each of these programs runs over each face, and each has to show its result once.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! The compose files of front ends, without a container engine: their very commands and configurations are served by this machine, which is
-//! asked what their environments name.
+//! The compose files of front ends, without a container engine: their very commands and
+//! configurations are served by this machine, which is asked what their environments name.
 
 use std::path::Path;
 use std::process::Command;

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, call, serve};
 
-/// A port for pods, each of which has an address of its own. While it is held at 127.0.0.1, nobody gets it at all addresses.
+/// A port for pods, each of which has an address of its own. While it is held at 127.0.0.1, nobody
+/// gets it at all addresses.
 fn reserved_port() -> (TcpListener, u16) {
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();

@@ -1,4 +1,5 @@
-//! A home of its own for each test, with the images that all tests share, so that nobody stops another's sessions.
+//! A home of its own for each test, with the images that all tests share, so that nobody stops
+//! another's sessions.
 
 use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;

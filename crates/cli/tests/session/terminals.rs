@@ -147,7 +147,8 @@ fn editors_pagers_and_python_work_and_a_program_is_left_and_found_again() -> Res
     window.line("exit()")?;
     window.shows("status 0")?;
     for (name, command, shown, keys) in [
-        // Both show the name of the file in their last line. Vim starts without its configuration, most of which a sandbox lacks.
+        // Both show the name of the file in their last line. Vim starts without its configuration,
+        // most of which a sandbox lacks.
         ("less", "less /etc/passwd", "/etc/passwd", &["G", "q"][..]),
         (
             "vim",

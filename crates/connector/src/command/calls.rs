@@ -91,7 +91,8 @@ impl Calls {
         open.is_some_and(|open| open.caller.take().is_some())
     }
 
-    /// Returns whether nothing was heard for so long although something was to be answered, or too much is unanswered.
+    /// Returns whether nothing was heard for so long although something was to be answered, or too
+    /// much is unanswered.
     pub(super) fn is_stuck(&self, most: Duration) -> bool {
         let state = self.state();
         let oldest = state.open.values().next();

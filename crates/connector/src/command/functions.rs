@@ -24,7 +24,8 @@ struct WrittenFunction {
     effect: FetchEffect,
 }
 
-/// Reads the functions. Those that write are left out unless they are allowed, and returned as the second list.
+/// Reads the functions. Those that write are left out unless they are allowed, and returned as the
+/// second list.
 pub(super) fn read(
     answer: FetchAnswer,
     allow_writes: bool,

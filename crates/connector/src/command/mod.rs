@@ -1,4 +1,5 @@
-//! Functions of a program that an operator writes in any language, and that answers calls over its stdin and stdout.
+//! Functions of a program that an operator writes in any language, and that answers calls over its
+//! stdin and stdout.
 //!
 //! ```text
 //! CommandConnector ──> CommandService: one process, started on first use and again after its end

@@ -49,7 +49,8 @@ pub(super) async fn answers(
     ConnectorError::new(kind, text)
 }
 
-/// Reads an answer; returns whether there was one. The error continues a sentence that starts with the program.
+/// Reads an answer; returns whether there was one. The error continues a sentence that starts with
+/// the program.
 async fn next(
     lines: &mut Lines<BufReader<ChildStdout>>,
     max_result: u64,

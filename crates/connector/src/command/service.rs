@@ -103,7 +103,8 @@ impl CommandService {
         running.call(function, arguments).await
     }
 
-    /// Returns the process, which is started if there is none. A start that nobody waits for any more goes on.
+    /// Returns the process, which is started if there is none. A start that nobody waits for any
+    /// more goes on.
     pub(super) async fn running(&self) -> Result<Arc<CommandProcess>, ConnectorError> {
         let inner = Arc::clone(&self.0);
         let started = tokio::spawn(async move {

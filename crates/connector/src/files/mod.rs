@@ -1,4 +1,5 @@
-//! Tables in files of a folder or an object store: patterns below its root, and reading of only what a call wants.
+//! Tables in files of a folder or an object store: patterns below its root, and reading of only
+//! what a call wants.
 //!
 //! ```text
 //! Table ──pattern──> Root ──> Folder: openat2 │ Objects: listing, ranges
@@ -183,7 +184,8 @@ impl Connector for FilesConnector {
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
         let tables = self.tables.clone();
         async move {
-            // Columns are read from the first file of each table. Without them, functions can still be called.
+            // Columns are read from the first file of each table. Without them, functions can still
+            // be called.
             let names: Vec<String> = tables.keys().cloned().collect();
             let read = self.blocking(None, move |root| {
                 Ok(tables

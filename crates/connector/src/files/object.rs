@@ -1,4 +1,5 @@
-//! A file in an object store, read in windows: what is known to be wanted is requested together, other bytes ahead of their reader.
+//! A file in an object store, read in windows: what is known to be wanted is requested together,
+//! other bytes ahead of their reader.
 
 use std::collections::VecDeque;
 use std::ops::Range;

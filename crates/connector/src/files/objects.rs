@@ -1,4 +1,5 @@
-//! An object store as a root, for the time of a call: its listing, ranges of its objects, and its failures in words for code.
+//! An object store as a root, for the time of a call: its listing, ranges of its objects, and its
+//! failures in words for code.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -139,7 +140,8 @@ pub(super) fn unopened(error: &ArtifactError) -> ConnectorError {
     ConnectorError::new(UNAVAILABLE, text)
 }
 
-/// Answers of a store can contain the host's credentials, such as the signed request, so they are not repeated.
+/// Answers of a store can contain the host's credentials, such as the signed request, so they are
+/// not repeated.
 fn explained(error: &object_store::Error) -> Failure {
     use object_store::Error;
     let (kind, text) = match (error, status(error)) {

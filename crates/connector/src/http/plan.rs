@@ -56,8 +56,9 @@ impl Operation {
         self.card.effect == FetchEffect::Reads
     }
 
-    /// Compiles a function; mistakes have paths within it. `secrets` are those that the connector has. Without `sent`, parameters that no
-    /// template inserts are in the query, or in the body if the method has one.
+    /// Compiles a function; mistakes have paths within it. `secrets` are those that the connector
+    /// has. Without `sent`, parameters that no template inserts are in the query, or in the body if
+    /// the method has one.
     pub(super) fn new(
         name: &str,
         options: &FunctionOptions,

@@ -1,4 +1,5 @@
-//! Functions of an API from its OpenAPI document: each operation becomes what an operator could have written by hand.
+//! Functions of an API from its OpenAPI document: each operation becomes what an operator could
+//! have written by hand.
 
 mod operation;
 mod reference;

@@ -1,5 +1,5 @@
-//! Programs that are started on the host: each in its own process group, with little of our environment, and ended with everything
-//! that it started.
+//! Programs that are started on the host: each in its own process group, with little of our
+//! environment, and ended with everything that it started.
 
 mod lines;
 mod log;

@@ -76,8 +76,8 @@ impl ServerEndpoint {
     }
 }
 
-/// Returns the error of a server that cannot be connected to, or broke the connection. Its host is not named, because that is not for the
-/// sandbox.
+/// Returns the error of a server that cannot be connected to, or broke the connection. Its host is
+/// not named, because that is not for the sandbox.
 pub(super) fn unreachable(error: &(dyn Error + 'static)) -> ConnectorError {
     let mut cause = error;
     while let Some(source) = cause.source() {

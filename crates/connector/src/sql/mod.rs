@@ -86,7 +86,8 @@ impl fmt::Debug for SqlConnector {
 }
 
 impl SqlConnector {
-    /// Compiles a connector, whose paths count from `folder`. Without a URL, everything else is checked. Connects to nothing.
+    /// Compiles a connector, whose paths count from `folder`. Without a URL, everything else is
+    /// checked. Connects to nothing.
     pub fn new(
         name: &str,
         options: &ConnectorOptions,
@@ -237,7 +238,8 @@ impl SqlConnector {
     }
 }
 
-/// Compiles a function. Databases differ in what a quote is, so that its statement is read only for a known one.
+/// Compiles a function. Databases differ in what a quote is, so that its statement is read only for
+/// a known one.
 fn compiled(
     name: &str,
     options: &FunctionOptions,
@@ -331,7 +333,8 @@ impl Connector for SqlConnector {
                     Target::Mysql(server) => mysql::check(server, until).await,
                 }
             });
-            // The operator checks; errors of calls do not say where the database is, because that is not for the sandbox.
+            // The operator checks; errors of calls do not say where the database is, because that
+            // is not for the sandbox.
             checked.await.map_err(|error| match self.target() {
                 Ok(target) => ConnectorError::new(error.kind(), format!("{target}: {error}")),
                 Err(_) => error,

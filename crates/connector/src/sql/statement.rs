@@ -1,4 +1,5 @@
-//! A statement with parameters `:name`, which become the database's own placeholders. Values are never spliced.
+//! A statement with parameters `:name`, which become the database's own placeholders. Values are
+//! never spliced.
 
 use std::fmt::Write as _;
 
@@ -26,7 +27,8 @@ pub(super) struct StatementText {
 }
 
 impl Statement {
-    /// Finds the parameters, and that there is one statement. The database checks this again, by its own rules.
+    /// Finds the parameters, and that there is one statement. The database checks this again, by
+    /// its own rules.
     pub(super) fn new(text: &str, dialect: Dialect) -> Result<Self, String> {
         let mut scan = Scan { text, dialect, at: 0 };
         let mut pieces = Vec::new();

@@ -70,7 +70,8 @@ impl fmt::Display for Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encryption {
     None,
-    /// TLS; the certificate and the name in it are verified, with the roots of this file instead of the machine's.
+    /// TLS; the certificate and the name in it are verified, with the roots of this file instead of
+    /// the machine's.
     Verified(Option<PathBuf>),
 }
 

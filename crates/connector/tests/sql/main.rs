@@ -1,4 +1,5 @@
-//! Connectors over databases, with real servers: what is read, what is refused, and what ends when a call does.
+//! Connectors over databases, with real servers: what is read, what is refused, and what ends when
+//! a call does.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Bodies and queries of requests: what is not known is refused by its name, so that nothing is promised that is not done.
+//! Bodies and queries of requests: what is not known is refused by its name, so that nothing is
+//! promised that is not done.
 
 use bytes::Bytes;
 use cellblock_interpreter::json_error;

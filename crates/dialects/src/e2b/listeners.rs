@@ -1,4 +1,5 @@
-//! Addresses of the dialect's own: those of debug mode, and the one at which hosts of the domain are expected.
+//! Addresses of the dialect's own: those of debug mode, and the one at which hosts of the domain
+//! are expected.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -50,7 +51,8 @@ fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, DialectListenErr
     Ok(listener)
 }
 
-/// Lets no web page through: one could make its own name lead here, or send a request whose answer it cannot read.
+/// Lets no web page through: one could make its own name lead here, or send a request whose answer
+/// it cannot read.
 async fn by_programs(request: Request, next: Next) -> Response {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -63,8 +65,8 @@ async fn by_programs(request: Request, next: Next) -> Response {
     Problem::new(StatusCode::FORBIDDEN, message).into_response()
 }
 
-/// Lets only hosts of the domain through: `api.<domain>`, and those of sandboxes. Pages of other origins reach programs alone, which decide
-/// themselves who may read their answers.
+/// Lets only hosts of the domain through: `api.<domain>`, and those of sandboxes. Pages of other
+/// origins reach programs alone, which decide themselves who may read their answers.
 async fn by_host(State(e2b): State<E2b>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let text = |name| {

@@ -1,4 +1,5 @@
-//! E2B's API, so that its SDKs work unchanged: the control API, the daemon in a sandbox (`envd`), and the code interpreter.
+//! E2B's API, so that its SDKs work unchanged: the control API, the daemon in a sandbox (`envd`),
+//! and the code interpreter.
 //!
 //! ```text
 //! POST /sandboxes ──> a session, and what E2B knows of it          (control)
@@ -7,8 +8,8 @@
 //! anything else, with the number of another port ──> a program in the sandbox                   (ports)
 //! ```
 //!
-//! E2B gives each sandbox hosts of its own. Here a request names its sandbox and port by headers, which E2B's clients send anyway, or by
-//! such a host, if it comes to an address of [`listeners`].
+//! E2B gives each sandbox hosts of its own. Here a request names its sandbox and port by headers,
+//! which E2B's clients send anyway, or by such a host, if it comes to an address of [`listeners`].
 
 mod body;
 mod code;

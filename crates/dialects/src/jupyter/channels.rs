@@ -101,7 +101,8 @@ impl Connection {
         self.jupyter.kernel(&self.caller.0, &self.id).ok()
     }
 
-    /// Tells the client what the kernel does, as the answer to a question that nobody asked: some wait for it.
+    /// Tells the client what the kernel does, as the answer to a question that nobody asked: some
+    /// wait for it.
     fn greet(&self) {
         let Some(held) = self.kernel() else { return };
         let kernel = &held.kept;

@@ -1,4 +1,5 @@
-//! `/api/contents/{path}/checkpoints`: a copy of a file that a client can go back to. Each file has at most one, as Jupyter's server keeps it.
+//! `/api/contents/{path}/checkpoints`: a copy of a file that a client can go back to. Each file has
+//! at most one, as Jupyter's server keeps it.
 
 use axum::Json;
 use axum::http::StatusCode;

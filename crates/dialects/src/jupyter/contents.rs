@@ -1,7 +1,8 @@
 //! `/api/contents`: files of kernels.
 //!
-//! A path begins with the id of a kernel, as each kernel has a file system of its own: `{kernel}/a.txt` is `/workspace/a.txt` in its sandbox. The
-//! root lists the kernels as directories.
+//! A path begins with the id of a kernel, as each kernel has a file system of its own:
+//! `{kernel}/a.txt` is `/workspace/a.txt` in its sandbox. The root lists the kernels as
+//! directories.
 
 use axum::Json;
 use axum::body::Bytes;

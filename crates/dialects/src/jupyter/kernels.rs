@@ -17,7 +17,8 @@ use super::problem::Problem;
 use super::state::{HeldKernel, Jupyter};
 use crate::bounded::BoundedName;
 
-/// A request for a kernel. What else clients send, such as a path or variables of an environment, concerns kernels of a machine.
+/// A request for a kernel. What else clients send, such as a path or variables of an environment,
+/// concerns kernels of a machine.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StartRequest {

@@ -1,4 +1,5 @@
-//! Jupyter: the REST API of its server and its kernels' messages, for Open WebUI's code interpreter, `jupyter_kernel_client` and others.
+//! Jupyter: the REST API of its server and its kernels' messages, for Open WebUI's code
+//! interpreter, `jupyter_kernel_client` and others.
 //!
 //! ```text
 //! POST /api/kernels ──> a session            WS /api/kernels/{id}/channels ──> queue ──> cells, one after the other

@@ -1,4 +1,5 @@
-//! Questions about code: how it may go on, what a name is, and whether it is complete. Python's own modules answer them in the kernel.
+//! Questions about code: how it may go on, what a name is, and whether it is complete. Python's own
+//! modules answer them in the kernel.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! Kernel messages, and how a WebSocket carries them.
 //!
-//! By default a message is a text of JSON; one with buffers is binary: their number and offsets as big-endian `u32`, the JSON, the buffers. With
-//! the subprotocol `v1.kernel.websocket.jupyter.org` every message is binary: the number of offsets and the offsets as little-endian `u64`, then
-//! the channel's name, the four parts as JSON, and buffers.
+//! By default a message is a text of JSON; one with buffers is binary: their number and offsets as
+//! big-endian `u32`, the JSON, the buffers. With the subprotocol `v1.kernel.websocket.jupyter.org`
+//! every message is binary: the number of offsets and the offsets as little-endian `u64`, then the
+//! channel's name, the four parts as JSON, and buffers.
 
 use axum::extract::ws::Message as Frame;
 use chrono::{DateTime, SecondsFormat};

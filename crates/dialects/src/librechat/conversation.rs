@@ -25,8 +25,9 @@ pub(super) type HeldConversation = ResidentGuard<DialectSession<Conversation>>;
 /// Data that is kept with the session of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// The stored files that each name of the working directory has had, in the order in which it had them. Code may have changed the file
-    /// since, which then stays: a client names an input in each run.
+    /// The stored files that each name of the working directory has had, in the order in which it
+    /// had them. Code may have changed the file since, which then stays: a client names an input in
+    /// each run.
     placed: Mutex<HashMap<String, Vec<String>>>,
     used: AtomicBool,
 }

@@ -6,8 +6,9 @@
 //!     └──/exec──> Turn ─────┴─ outputs ── sandbox of the conversation, or of this run
 //! ```
 //!
-//! Files stay in storage sessions, whose keys say who reads them. Code runs in a sandbox for one run; with a `runtime_session_hint` in
-//! one for the conversation, whose files stay. Variables do not.
+//! Files stay in storage sessions, whose keys say who reads them. Code runs in a sandbox for one
+//! run; with a `runtime_session_hint` in one for the conversation, whose files stay. Variables do
+//! not.
 
 mod access;
 mod conversation;

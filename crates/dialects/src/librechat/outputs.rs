@@ -117,7 +117,8 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// The files that a run has made in its working directory, and pictures that it has shown: name, hash and size.
+/// The files that a run has made in its working directory, and pictures that it has shown: name,
+/// hash and size.
 fn made(execution: &Execution) -> Vec<(String, String, u64)> {
     let below = format!("{WORKSPACE}/");
     let files = execution.files.iter().filter(|it| it.path.starts_with(&below));
@@ -145,9 +146,10 @@ fn picture(output: &Output) -> Option<&ArtifactRef> {
     }
 }
 
-/// Returns what a run printed, followed by the tables and other rich values that it displayed: this protocol has no place for
-/// values, and a program that ends with a table should show it. Numbers and texts are left out: code prints those that it
-/// wants to show, and a program that ends with `file.write(…)` would show a count.
+/// Returns what a run printed, followed by the tables and other rich values that it displayed: this
+/// protocol has no place for values, and a program that ends with a table should show it. Numbers
+/// and texts are left out: code prints those that it wants to show, and a program that ends with
+/// `file.write(…)` would show a count.
 pub(super) fn printed(execution: &Execution) -> String {
     let mut printed = redrawn(&execution.stdout.text).into_owned();
     let values = execution.outputs.iter().filter(|it| picture(it).is_none());

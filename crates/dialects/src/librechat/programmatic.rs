@@ -234,7 +234,8 @@ async fn start(state: &State, caller: Caller, step: Step) -> Result<Program, Pro
     })
 }
 
-/// The tools' names by those of their cards, and code that binds each to the name that the client's code uses.
+/// The tools' names by those of their cards, and code that binds each to the name that the client's
+/// code uses.
 fn functions(tools: &[ToolSpec]) -> Result<(Vec<(String, String)>, String), Problem> {
     if tools.len() > MAX_TOOLS {
         let count = tools.len();

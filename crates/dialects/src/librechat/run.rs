@@ -48,7 +48,8 @@ pub(super) struct Job<'a> {
 pub(super) type FileStamps = BTreeMap<String, (u64, i64)>;
 
 impl Job<'_> {
-    /// Drives work to its end when it is its turn and the caller may run something. It is interrupted once `over` completes.
+    /// Drives work to its end when it is its turn and the caller may run something. It is
+    /// interrupted once `over` completes.
     pub(super) async fn alone(
         &self,
         over: impl Future<Output = ()>,

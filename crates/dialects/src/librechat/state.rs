@@ -26,7 +26,8 @@ pub(super) struct LibreChatState {
     pub(super) storage: Storage,
     pub(super) conversations: DialectSessions<Conversation>,
     pub(super) rounds: Rounds,
-    /// Held while a conversation's sandbox is looked for and made: a client that calls two tools at once means the same one.
+    /// Held while a conversation's sandbox is looked for and made: a client that calls two tools at
+    /// once means the same one.
     pub(super) opening: Mutex<()>,
 }
 

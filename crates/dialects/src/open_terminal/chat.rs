@@ -149,7 +149,8 @@ impl Caller {
     }
 }
 
-/// Returns the id of the sandbox that these name together. Nobody can choose names that give the id of another's.
+/// Returns the id of the sandbox that these name together. Nobody can choose names that give the id
+/// of another's.
 fn id(names: &[&str]) -> String {
     let mut hash = Sha256::new();
     for name in names {

@@ -250,7 +250,8 @@ async fn report(
     Ok(answer)
 }
 
-/// Returns a command's output from an offset on, its last bytes if it is long, and whether something is left out.
+/// Returns a command's output from an offset on, its last bytes if it is long, and whether
+/// something is left out.
 async fn output(
     processes: Processes<'_>,
     id: &str,
@@ -283,7 +284,8 @@ async fn output(
     Ok((text, next, truncated))
 }
 
-/// Keeps the end of a text, from the beginning of a line if there is one; returns whether something was left out.
+/// Keeps the end of a text, from the beginning of a line if there is one; returns whether something
+/// was left out.
 fn shorten(text: &mut String) -> bool {
     let Some(over) = text.len().checked_sub(MAX_SHOWN).filter(|over| *over > 0) else {
         return false;

@@ -1,6 +1,7 @@
 //! `/openapi.json`: the operations that models are offered, `/api/config`, and what a model reads first.
 //!
-//! Open WebUI makes a tool of each operation that has an ID here, so routes of its user interface are not in the document.
+//! Open WebUI makes a tool of each operation that has an ID here, so routes of its user interface
+//! are not in the document.
 
 use axum::Json;
 use axum::extract::State;
@@ -79,7 +80,8 @@ fn document() -> Value {
     document
 }
 
-/// Leaves out what only readers of OpenAPI 3.1 understand: the type `["string", "null"]` of what may be missing becomes `string`.
+/// Leaves out what only readers of OpenAPI 3.1 understand: the type `["string", "null"]` of what
+/// may be missing becomes `string`.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {

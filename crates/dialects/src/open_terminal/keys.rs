@@ -12,7 +12,8 @@ pub(super) enum Keystroke {
     End,
 }
 
-/// Decodes what is typed. Models write `\n` as two characters as often as they write a line break; everything else is left as it is.
+/// Decodes what is typed. Models write `\n` as two characters as often as they write a line break;
+/// everything else is left as it is.
 pub(super) fn keystrokes(input: &str) -> Vec<Keystroke> {
     let mut all = Vec::new();
     let mut text = String::new();

@@ -5,7 +5,8 @@
 //!            ── X-User-Id, X-Session-Id ──> the chat's sandbox: commands, files, and Python whose variables stay
 //! ```
 //!
-//! Operations that models are offered are in `document.rs`; the other routes are for Open WebUI's user interface.
+//! Operations that models are offered are in `document.rs`; the other routes are for Open WebUI's
+//! user interface.
 
 mod arguments;
 mod chat;

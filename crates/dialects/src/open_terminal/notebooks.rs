@@ -1,7 +1,7 @@
 //! `/notebooks`: a person opens a notebook's file in Open WebUI and runs its cells.
 //!
-//! Every open notebook has variables of its own in the chat's kernel. The file is read before each cell and written after it, so that nothing
-//! is lost that a model has changed in it since.
+//! Every open notebook has variables of its own in the chat's kernel. The file is read before each
+//! cell and written after it, so that nothing is lost that a model has changed in it since.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,7 +109,8 @@ pub(super) fn setup() -> SetupSnippet {
 /// The part of the kernel that exchanges sets of variables.
 const CONTEXTS: &str = "__import__('cellblock_kernel.cell.contexts', fromlist=['_'])";
 
-/// Gives the kernel the variables of a notebook, or of `run_python`, which has no name. It is the caller's turn.
+/// Gives the kernel the variables of a notebook, or of `run_python`, which has no name. It is the
+/// caller's turn.
 pub(super) async fn enter(session: &Session, name: &str, directory: &str) -> Result<(), Problem> {
     exchange(session, "enter", name, directory).await
 }
@@ -420,7 +421,8 @@ impl CellOutputs {
             .push(json!({"output_type": "display_data", "data": data, "metadata": {}}));
     }
 
-    /// Shows a value under an ID. An update of what another cell has shown changes nothing here, as in a notebook.
+    /// Shows a value under an ID. An update of what another cell has shown changes nothing here, as
+    /// in a notebook.
     fn display(&mut self, id: String, data: &Map<String, Value>, update: bool) {
         if !update {
             self.show(data);

@@ -1,7 +1,8 @@
 //! `/ports` and `/proxy/{port}/{path}`: programs of a sandbox that listen on a port.
 //!
-//! Their pages are written by code that nobody trusts, and come from the address of Open WebUI. The answer makes browsers show them in an origin
-//! of their own, so that they can do nothing that any other page could not do.
+//! Their pages are written by code that nobody trusts, and come from the address of Open WebUI. The
+//! answer makes browsers show them in an origin of their own, so that they can do nothing that any
+//! other page could not do.
 
 use axum::Json;
 use axum::extract::{Path, Request, State};

@@ -1,7 +1,8 @@
 //! `/api/terminals`: shells of a person, and how a model looks at them.
 //!
-//! A WebSocket is open without a header that names a key: its first message is `{"type": "auth", "token"}`. After it, binary messages are bytes
-//! of the terminal in both directions, and a text message `{"type": "resize", "cols", "rows"}` changes its size. The shell ends with its
+//! A WebSocket is open without a header that names a key: its first message is `{"type": "auth",
+//! "token"}`. After it, binary messages are bytes of the terminal in both directions, and a text
+//! message `{"type": "resize", "cols", "rows"}` changes its size. The shell ends with its
 //! connection.
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `/files/{upload,view,serve,mkdir,move,delete,archive,compare}`: what the file browser of a person does, and no model.
+//! `/files/{upload,view,serve,mkdir,move,delete,archive,compare}`: what the file browser of a
+//! person does, and no model.
 
 use axum::Json;
 use axum::body::{Body, Bytes};

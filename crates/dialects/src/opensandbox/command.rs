@@ -26,7 +26,8 @@ use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
 use crate::process::{ProcessReader, kill, shell_order};
 
-/// By this command the client's library finds out whether code can run: it looks for the port of a Jupyter server.
+/// By this command the client's library finds out whether code can run: it looks for the port of a
+/// Jupyter server.
 const PROBE: &str = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/${JUPYTER_PORT:-44771}' && exit 0 || exit 1";
 /// Time between an interrupt and the end by force.
 const GRACE: Duration = Duration::from_secs(3);

@@ -1,7 +1,8 @@
 //! Contexts: names of their own for code of one sandbox.
 //!
-//! A sandbox has one Python process. When code of another context is to run, the names of the one before are put aside in that process,
-//! and its own are brought back. Bash and JavaScript have one state each.
+//! A sandbox has one Python process. When code of another context is to run, the names of the one
+//! before are put aside in that process, and its own are brought back. Bash and JavaScript have one
+//! state each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! A run as a client reads it: one JSON event after the other. A client that does not read holds up its run for a while, and then is
-//! taken for gone.
+//! A run as a client reads it: one JSON event after the other. A client that does not read holds up
+//! its run for a while, and then is taken for gone.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -79,7 +79,8 @@ impl Teller {
     }
 }
 
-/// Bytes of a stream as whole lines: clients begin a new line between two events, unless the first ends with one.
+/// Bytes of a stream as whole lines: clients begin a new line between two events, unless the first
+/// ends with one.
 #[derive(Debug, Default)]
 pub(super) struct Lines(Vec<u8>);
 

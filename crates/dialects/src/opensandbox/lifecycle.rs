@@ -282,7 +282,8 @@ const NOT_SERVED: [(&str, &str); 8] = [
     ("metrics", "metrics are not streamed; ask for `/metrics`"),
 ];
 
-/// Answers a request for which there is no route: with the name of what is not supported, if the protocol has it.
+/// Answers a request for which there is no route: with the name of what is not supported, if the
+/// protocol has it.
 pub(super) fn not_served(path: &str) -> Problem {
     let known = path
         .split(['/', '?'])

@@ -368,7 +368,8 @@ impl Connection {
         Ok((shell, true))
     }
 
-    /// Returns what was written since an offset, the last bytes of it if it is much, and the offset from which to go on.
+    /// Returns what was written since an offset, the last bytes of it if it is much, and the offset
+    /// from which to go on.
     async fn replay(&self, shell: &Shell, since: u64) -> Result<(Vec<u8>, u64), Error> {
         let processes = self.sandbox.session.processes();
         let total = processes.output(&shell.id, 0, 0, Duration::ZERO).await?.total;
@@ -457,7 +458,8 @@ impl Connection {
     }
 }
 
-/// Sends what the shell writes and what the client is answered, until the shell ends. Returns `None` if nobody is left to read it.
+/// Sends what the shell writes and what the client is answered, until the shell ends. Returns
+/// `None` if nobody is left to read it.
 async fn show(
     mut reading: ProcessReader,
     shell: &Shell,

@@ -274,7 +274,8 @@ pub(crate) async fn serve(options: DialectsOptions) -> Server {
     Server::with(&options, KeyRing::Open, |_| {}).await
 }
 
-/// Serves dialects to callers with these keys, whose owners have the same names. Without keys all callers are one owner.
+/// Serves dialects to callers with these keys, whose owners have the same names. Without keys all
+/// callers are one owner.
 pub(crate) async fn serve_with(
     options: DialectsOptions,
     keys: &'static [&'static str],
@@ -295,8 +296,8 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// Runs a program of a folder of `tests/clients`, which has to succeed, and records the numbers of its tests under a name in
-/// `docs/judges.md`. A program with a path is one of the folder.
+/// Runs a program of a folder of `tests/clients`, which has to succeed, and records the numbers of
+/// its tests under a name in `docs/judges.md`. A program with a path is one of the folder.
 pub(crate) async fn run(
     judge: &str,
     folder: &str,

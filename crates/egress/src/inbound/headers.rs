@@ -9,8 +9,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::{PageOrigin, ProgramPort, set_upgrade};
 use crate::headers::remove_hop_by_hop;
 
-/// Policy of a page that a program in a sandbox has written: browsers give it an opaque origin. Its scripts run, but have neither cookies
-/// nor storage, and cannot read answers of the server.
+/// Policy of a page that a program in a sandbox has written: browsers give it an opaque origin. Its
+/// scripts run, but have neither cookies nor storage, and cannot read answers of the server.
 pub const SEPARATE_ORIGIN: HeaderValue =
     HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads");
 
@@ -76,7 +76,8 @@ impl ProgramPort {
         }
     }
 
-    /// Converts a program's headers to those of the answer to the client, who requested this path of the program.
+    /// Converts a program's headers to those of the answer to the client, who requested this path
+    /// of the program.
     pub(super) fn to_client(&self, headers: &mut HeaderMap, path: &str, is_upgraded: bool) {
         remove_of_connection(headers, is_upgraded);
         for name in ABOUT_SERVER {
@@ -95,7 +96,8 @@ impl ProgramPort {
         }
     }
 
-    /// Returns an address of the program as the client sees it from a path of the program; `None` if it is not an absolute one of this program.
+    /// Returns an address of the program as the client sees it from a path of the program; `None`
+    /// if it is not an absolute one of this program.
     fn seen(&self, address: &str, path: &str) -> Option<String> {
         let own = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{}", self.port));
         let rest = own.iter().find_map(|own| address.strip_prefix(own.as_str()));

@@ -5,9 +5,11 @@
 //!        ◀─ answer ───         ◀─ ProgramPort::to_client ──
 //! ```
 //!
-//! Everything that forwards requests to a port of a sandbox calls [`forward`], so that there is one list of what passes. Programs are written
-//! by code that nobody trusts. They get nothing that a client sends for the server or for other pages, and their answers change nothing about
-//! the server: at an address of the server's own, browsers show their pages in a separate origin ([`PageOrigin`]).
+//! Everything that forwards requests to a port of a sandbox calls [`forward`], so that there is one
+//! list of what passes. Programs are written by code that nobody trusts. They get nothing that a
+//! client sends for the server or for other pages, and their answers change nothing about the
+//! server: at an address of the server's own, browsers show their pages in a separate origin
+//! ([`PageOrigin`]).
 
 mod headers;
 
@@ -41,11 +43,14 @@ pub struct ProgramPort {
 /// Origin of a program's pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageOrigin {
-    /// An address of the server: browsers give its pages an opaque origin without cookies, storage and workers.
+    /// An address of the server: browsers give its pages an opaque origin without cookies, storage
+    /// and workers.
     Server {
-        /// Path of the program's root for clients, without a `/` at its end; `None` if only a proxy before the server knows it.
+        /// Path of the program's root for clients, without a `/` at its end; `None` if only a proxy
+        /// before the server knows it.
         root: Option<String>,
-        /// Whether any page may read the program's answers. Pages of the program need that to load their own data.
+        /// Whether any page may read the program's answers. Pages of the program need that to load
+        /// their own data.
         is_readable: bool,
     },
     /// A host that serves nothing else.
@@ -86,9 +91,11 @@ pub fn program_uri(uri: &Uri, prefix: &str) -> Result<Uri, String> {
         .map_err(|_| path.to_owned())
 }
 
-/// Forwards a request over a connection to the program, and returns its answer. A protocol to which both sides upgrade passes, too.
+/// Forwards a request over a connection to the program, and returns its answer. A protocol to which
+/// both sides upgrade passes, too.
 ///
-/// The request's address is the program's ([`program_uri`]). `held` is dropped when an upgraded connection ends, or with the answer's head.
+/// The request's address is the program's ([`program_uri`]). `held` is dropped when an upgraded
+/// connection ends, or with the answer's head.
 ///
 /// # Errors
 ///
@@ -133,7 +140,8 @@ pub fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 impl ForwardScope {
-    /// Moves bytes of another protocol in both directions until one side ends, or the scope does. Then `held` is dropped.
+    /// Moves bytes of another protocol in both directions until one side ends, or the scope does.
+    /// Then `held` is dropped.
     pub fn join<S>(
         &self,
         client: OnUpgrade,

@@ -18,7 +18,8 @@ pub struct EgressRestriction {
     pub except: Vec<Destination>,
 }
 
-/// Hosts or addresses that a restriction is about: `api.example.com`, `*.example.com`, `192.0.2.1` or `10.0.0.0/8`.
+/// Hosts or addresses that a restriction is about: `api.example.com`, `*.example.com`, `192.0.2.1`
+/// or `10.0.0.0/8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// Hosts by their names.
@@ -55,8 +56,8 @@ pub enum DestinationError {
 }
 
 impl EgressRestriction {
-    /// Returns whether a session may send requests to a host. A name is decided on before it is resolved, because a
-    /// query for it would be a way out.
+    /// Returns whether a session may send requests to a host. A name is decided on before it is
+    /// resolved, because a query for it would be a way out.
     pub(crate) fn permits_host(&self, host: &TargetHost) -> bool {
         let denies = |it: &Destination| it.covers(host) || (host.ip().is_none() && it.is_everything());
         self.except.iter().any(|it| it.covers(host)) || !self.deny.iter().any(denies)

@@ -16,8 +16,9 @@ use sha2::{Digest as _, Sha256};
 /// Files that `npm run build` in `console/` has written, each as gzip.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
 
-/// Scripts and styles of this server alone, none in the page and none made of text; pictures and frames of bytes that the page has
-/// fetched. Frames get this policy too, so that HTML of a sandbox runs nothing even without their own sandbox.
+/// Scripts and styles of this server alone, none in the page and none made of text; pictures and
+/// frames of bytes that the page has fetched. Frames get this policy too, so that HTML of a sandbox
+/// runs nothing even without their own sandbox.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src blob: data:; \
     connect-src 'self'; frame-src blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";

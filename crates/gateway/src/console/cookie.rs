@@ -7,8 +7,8 @@ use super::ticket::{ConsoleTicket, LIFE};
 use crate::problem::Problem;
 use crate::state::Gateway;
 
-/// Header of the console's own requests. A page of another origin can send it only after the server has agreed, which it never does: CORS
-/// does not allow it.
+/// Header of the console's own requests. A page of another origin can send it only after the server
+/// has agreed, which it never does: CORS does not allow it.
 const HEADER: HeaderName = HeaderName::from_static("x-cellblock-console");
 /// Name of the cookie.
 const NAME: &str = "cellblock_console";

@@ -6,9 +6,10 @@
 //!         ── /v1/… ─────────────────── the API, as any other client; the cookie stands for the key
 //! ```
 //!
-//! The pages are built from `console/` and embedded. They run scripts of this server only, whatever code in a sandbox has written: the policy in
-//! `assets.rs` forbids everything else. A cookie alone opens nothing, because pages of other sites make browsers send it, too: a request
-//! that uses it carries a header that only the console's own pages can set (`cookie.rs`).
+//! The pages are built from `console/` and embedded. They run scripts of this server only, whatever
+//! code in a sandbox has written: the policy in `assets.rs` forbids everything else. A cookie alone
+//! opens nothing, because pages of other sites make browsers send it, too: a request that uses it
+//! carries a header that only the console's own pages can set (`cookie.rs`).
 
 mod assets;
 mod cookie;

@@ -13,7 +13,8 @@ use crate::state::Gateway;
 
 /// Lifetime of a sign-in.
 pub(super) const LIFE: Duration = Duration::from_hours(8);
-/// Name of the signing key in the records. Links to ports have another one, so that neither opens what the other does.
+/// Name of the signing key in the records. Links to ports have another one, so that neither opens
+/// what the other does.
 const SECRET: SigningKey = SigningKey("console");
 
 /// Somebody who has signed in.

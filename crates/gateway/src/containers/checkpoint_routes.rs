@@ -1,7 +1,8 @@
-//! `/v1/containers/{container}/checkpoints`, `…/rollback` and `…/events`, which OpenAI's containers do not have.
+//! `/v1/containers/{container}/checkpoints`, `…/rollback` and `…/events`, which OpenAI's containers
+//! do not have.
 //!
-//! A rollback changes what is in the sandbox. Files that code has made meanwhile stay downloadable, and files that a user has added since are
-//! put into the sandbox again before code runs.
+//! A rollback changes what is in the sandbox. Files that code has made meanwhile stay downloadable,
+//! and files that a user has added since are put into the sandbox again before code runs.
 
 use axum::Router;
 use axum::extract::{Path, State};

@@ -1,7 +1,8 @@
 //! Runner of a response's code on a server that keeps nothing: each call by itself, with the user's files
 //! sent along.
 //!
-//! Files that code leaves are kept here, as those of a container that has expired: they can be downloaded, and nothing runs in it.
+//! Files that code leaves are kept here, as those of a container that has expired: they can be
+//! downloaded, and nothing runs in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::files::{fetch, media, path};
 use crate::records::{ContainerFileRow, ContainerRow};
 use crate::state::Gateway;
 
-/// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64 makes a third more of them.
+/// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64
+/// makes a third more of them.
 const MOST: u64 = 7 << 20;
 
 /// Returns the runner of a response's code; errors are those of its request.

@@ -1,6 +1,7 @@
 //! `POST /v1/containers/{container}/fork`, which OpenAI's containers do not have.
 //!
-//! Each fork begins with the variables and files of the container, and with its list of files under IDs of its own.
+//! Each fork begins with the variables and files of the container, and with its list of files under
+//! IDs of its own.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

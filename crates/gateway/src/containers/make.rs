@@ -69,8 +69,8 @@ impl ContainerPlan {
         }
     }
 
-    /// Makes it. Its sandbox is made when its code runs; one that a response makes for itself waits for room until then, others have it now or are
-    /// refused.
+    /// Makes it. Its sandbox is made when its code runs; one that a response makes for itself waits
+    /// for room until then, others have it now or are refused.
     pub(crate) async fn make(self, gateway: &Gateway, owner: &str) -> Result<HeldContainer, ApiError> {
         let options = &gateway.options.containers;
         let idle = self.idle.unwrap_or(options.idle_timeout);

@@ -1,7 +1,8 @@
 //! OpenAI's containers: sessions under the names that its SDKs know.
 //!
-//! A container is a session with its files: variables and files live across responses, until nobody has used it for its time. Its sandbox is
-//! made when code first runs. [`runner`] gives what runs the code of a response.
+//! A container is a session with its files: variables and files live across responses, until nobody
+//! has used it for its time. Its sandbox is made when code first runs. [`runner`] gives what runs
+//! the code of a response.
 
 mod checkpoint_routes;
 mod derive;

@@ -1,7 +1,8 @@
 //! Containers in which the code of one response runs.
 //!
-//! With an explicit container all calls share it. With `auto` the first call of each step runs in the response's own, which is that of the
-//! response that it goes on from where there is one; further calls of a step get fresh ones.
+//! With an explicit container all calls share it. With `auto` the first call of each step runs in
+//! the response's own, which is that of the response that it goes on from where there is one;
+//! further calls of a step get fresh ones.
 
 use std::sync::Arc;
 
@@ -112,7 +113,8 @@ impl Places {
         let Some(auto) = self.auto.as_ref().filter(|new| before > 0 && !new.shared) else {
             return Ok(main);
         };
-        // Whoever waits for room has none that another could wait for: calls beside the first have it at once, or run in its container.
+        // Whoever waits for room has none that another could wait for: calls beside the first have
+        // it at once, or run in its container.
         let beside = Some(main.id.clone());
         let new = ContainerPlan {
             beside,
@@ -147,7 +149,8 @@ impl Places {
         Ok(held)
     }
 
-    /// Gives a container the files of the conversation that it never had. What code has made of them since is left as it is.
+    /// Gives a container the files of the conversation that it never had. What code has made of
+    /// them since is left as it is.
     async fn attach(&self, held: &HeldContainer) -> Result<(), ApiError> {
         for file in self.attached() {
             let versions = self.gateway.records.versions_at(&held.id, &file.path).await?;

@@ -63,7 +63,8 @@ fn end(gateway: &Gateway, containers: Vec<Arc<Resident<LiveContainer>>>) {
     }
 }
 
-/// Ends idle containers that responses have made: their conversations continue in another gateway, with their files.
+/// Ends idle containers that responses have made: their conversations continue in another gateway,
+/// with their files.
 async fn hand_over(gateway: &Gateway) {
     while let Some(live) = gateway.containers.give_way(None) {
         let (own, id) = (gateway.id.clone(), live.id.clone());

@@ -120,7 +120,8 @@ fn shown(row: &ItemRow, outputs: bool) -> Value {
     item
 }
 
-/// Whether an address asks for the outputs of code. SDKs write the key once for each value, with and without brackets.
+/// Whether an address asks for the outputs of code. SDKs write the key once for each value, with
+/// and without brackets.
 fn wants_outputs(address: &axum::http::Uri) -> bool {
     let query = Query::<Vec<(String, String)>>::try_from_uri(address);
     query.is_ok_and(|Query(pairs)| {

@@ -1,8 +1,9 @@
 //! `GET /openapi.json`: the routes, made from their handlers.
 //!
-//! Handlers carry `#[utoipa::path]` and are listed in `Routes` once. Reports of the interpreter are described by the schemas that it has for
-//! every interface; a type of `crate::openapi` represents each in a handler's annotation. The module `openai` describes the routes under
-//! OpenAI's names in short.
+//! Handlers carry `#[utoipa::path]` and are listed in `Routes` once. Reports of the interpreter are
+//! described by the schemas that it has for every interface; a type of `crate::openapi` represents
+//! each in a handler's annotation. The module `openai` describes the routes under OpenAI's names in
+//! short.
 
 mod openai;
 mod schemas;

@@ -1,4 +1,5 @@
-//! The routes under OpenAI's and Anthropic's names, in short: what they take and answer is what their SDKs send and read.
+//! The routes under OpenAI's and Anthropic's names, in short: what they take and answer is what
+//! their SDKs send and read.
 
 use serde_json::{Value, json};
 

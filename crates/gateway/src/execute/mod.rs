@@ -119,7 +119,8 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
             return refuse(problem.status(), &problem.error().message);
         }
     };
-    // In a task of its own, so that a client that leaves does not leave a sandbox behind; its place is free when that is gone.
+    // In a task of its own, so that a client that leaves does not leave a sandbox behind; its place
+    // is free when that is gone.
     let gone = CancellationToken::new();
     let _waits = gone.clone().drop_guard();
     let running = gateway.clone();

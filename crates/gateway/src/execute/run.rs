@@ -84,8 +84,9 @@ async fn in_session(session: &Session, options: &ExecuteOptions, job: Job) -> Re
     let mark = format!("{FOLDER}/{OUTPUT}/.made");
     put(session, &mark, b"").await?;
     session.remove_file(&mark).await?;
-    // As a program and not as a cell: an uncaught exception is exit code 1 with its traceback on stderr, `sys.exit(3)` is 3, `__main__` is a
-    // real file that can be started again (`multiprocessing`), and what is killed at the deadline is all that it started.
+    // As a program and not as a cell: an uncaught exception is exit code 1 with its traceback on
+    // stderr, `sys.exit(3)` is 3, `__main__` is a real file that can be started again
+    // (`multiprocessing`), and what is killed at the deadline is all that it started.
     let program = SandboxProgram {
         argv: vec!["python3".to_owned(), SCRIPT.to_owned()],
         env: [("OUTPUT_DIR".to_owned(), format!("{FOLDER}/{OUTPUT}"))].into(),

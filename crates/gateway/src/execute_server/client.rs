@@ -143,7 +143,8 @@ impl ExecuteServer {
             .connect_timeout(CONNECT_LIMIT)
             // A key is for the server that it was given for.
             .redirect(reqwest::redirect::Policy::none())
-            // A connection that was used may be closed at any moment, and a request on it would be of unknown fate.
+            // A connection that was used may be closed at any moment, and a request on it would be
+            // of unknown fate.
             .pool_max_idle_per_host(0)
             .retry(reqwest::retry::never())
             .build()
@@ -155,7 +156,8 @@ impl ExecuteServer {
         })
     }
 
-    /// Connects, and makes sure that Python can be run. Servers that are started for calls are not asked: that would start one.
+    /// Connects, and makes sure that Python can be run. Servers that are started for calls are not
+    /// asked: that would start one.
     pub async fn health(&self) -> Result<ServerHealth, ExecuteServerError> {
         let ExecutePlace::Fixed(base) = &self.place else {
             return Ok(ServerHealth::unasked());

@@ -1,7 +1,8 @@
 //! Servers that run code and keep nothing: `POST /execute`, `GET /health`, and no more.
 //!
-//! A call is sent once. Only connecting is tried again; whatever may have reached the server is never repeated. What it answers is an
-//! allegation: bounded, read strictly where it matters, and shown as what it is.
+//! A call is sent once. Only connecting is tried again; whatever may have reached the server is
+//! never repeated. What it answers is an allegation: bounded, read strictly where it matters, and
+//! shown as what it is.
 
 mod address;
 mod answer;

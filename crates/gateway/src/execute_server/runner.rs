@@ -87,7 +87,8 @@ impl CallSandbox for Call {
         &self.container
     }
 
-    /// Dropping it closes the connection; the server notices that nobody listens, or that the code's time is over.
+    /// Dropping it closes the connection; the server notices that nobody listens, or that the
+    /// code's time is over.
     fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             let execute = Execute {

@@ -1,4 +1,5 @@
-//! Files of messages: with the interpreter they are put into its container, without it texts and pictures are read to the model.
+//! Files of messages: with the interpreter they are put into its container, without it texts and
+//! pictures are read to the model.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -102,7 +103,8 @@ impl<'a> Attachments<'a> {
         Ok(self.files)
     }
 
-    /// Items as a model reads them. What cannot be read any more, as a file that was deleted since, is said in its place.
+    /// Items as a model reads them. What cannot be read any more, as a file that was deleted since,
+    /// is said in its place.
     pub(crate) async fn read_all(&mut self, mut items: Vec<Item>) -> Vec<Item> {
         for item in &mut items {
             let parts = match item {
@@ -263,7 +265,8 @@ impl<'a> Attachments<'a> {
         })
     }
 
-    /// Adds a file to those that containers are to have, and says where. Another one by the same name gets a number.
+    /// Adds a file to those that containers are to have, and says where. Another one by the same
+    /// name gets a number.
     fn attach(&mut self, sent: MessageFile, param: &str) -> Result<String, ApiError> {
         let name = path::file_name(&sent.name, param)?;
         let (stem, extension) = match name.rsplit_once('.') {

@@ -30,7 +30,8 @@ pub(crate) struct UploadedFile {
     pub(crate) fields: BTreeMap<String, String>,
 }
 
-/// Receives the form of a request, whose field `file` is the file. It is stored, and counts against its owner's storage.
+/// Receives the form of a request, whose field `file` is the file. It is stored, and counts against
+/// its owner's storage.
 pub(crate) async fn receive(
     gateway: &Gateway,
     caller: &Caller,

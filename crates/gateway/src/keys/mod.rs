@@ -1,8 +1,10 @@
 //! Keys of the API: who may call, and as whom.
 //!
-//! A key is a secret of 256 random bits, or of 160 in the form of E2B, of which only the SHA-256 is kept. A password needs a slow hash with a salt, because it can be
-//! guessed; nobody guesses so many random bits, whatever one guess costs, and two keys are never the same. So a plain hash is sound, and a
-//! key can be looked up by it: which hashes are near one another says nothing about the secrets, so the look-up's time gives nothing away.
+//! A key is a secret of 256 random bits, or of 160 in the form of E2B, of which only the SHA-256 is
+//! kept. A password needs a slow hash with a salt, because it can be guessed; nobody guesses so
+//! many random bits, whatever one guess costs, and two keys are never the same. So a plain hash is
+//! sound, and a key can be looked up by it: which hashes are near one another says nothing about
+//! the secrets, so the look-up's time gives nothing away.
 
 mod secret;
 
@@ -97,7 +99,8 @@ impl Keys {
         Ok((key, secret))
     }
 
-    /// Accepts a secret that was made elsewhere. Returns `None` if it is accepted already, so that this can be repeated.
+    /// Accepts a secret that was made elsewhere. Returns `None` if it is accepted already, so that
+    /// this can be repeated.
     pub async fn import(
         &self,
         name: &str,

@@ -29,8 +29,8 @@ const MOST_MODELS: usize = 100;
 /// One for the process, as counting is; `None` where the program around us has another.
 static RECORDER: OnceLock<Option<PrometheusRecorder>> = OnceLock::new();
 
-/// Begins to count. Only the first call does something; a [`Gateway`](crate::Gateway) makes it, too, but what an engine counts while
-/// it starts comes before.
+/// Begins to count. Only the first call does something; a [`Gateway`](crate::Gateway) makes it,
+/// too, but what an engine counts while it starts comes before.
 pub fn start() {
     RECORDER.get_or_init(|| {
         let recorder = PrometheusRecorder::default();

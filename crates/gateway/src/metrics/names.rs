@@ -54,7 +54,8 @@ const CLAIM: &[f64] = &[
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
 ];
 
-/// All of them, by name. Those of executions and sandboxes are counted by the interpreter, whichever face asked for them.
+/// All of them, by name. Those of executions and sandboxes are counted by the interpreter,
+/// whichever face asked for them.
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "cellblock_artifacts_healed_total",

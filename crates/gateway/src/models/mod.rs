@@ -18,8 +18,8 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 use list::ModelCache;
 use named::RenamedProvider;
 
-/// The models. A provider that has one by name counts before those that have it by a pattern, the longest pattern before shorter ones, and
-/// among equals the first.
+/// The models. A provider that has one by name counts before those that have it by a pattern, the
+/// longest pattern before shorter ones, and among equals the first.
 #[derive(Clone, Default)]
 pub struct Models {
     routes: Vec<Route>,

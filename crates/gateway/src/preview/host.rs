@@ -1,11 +1,13 @@
-//! A host for each port of a session, `<port>-<session>.<domain>`: its pages have cookies, storage and addresses of their own.
+//! A host for each port of a session, `<port>-<session>.<domain>`: its pages have cookies, storage
+//! and addresses of their own.
 //!
 //! ```text
 //! /v1/previews/<link>/path at such a host ── cookie ──> /path, and whatever the page asks for
 //! ```
 //!
-//! No route of the gateway is served there. A request with the cookie goes on as one of a link that is valid for a minute, that says so, and
-//! that nobody sees: so it finds the gateway that has the session, and nobody else can ask for an answer in this form.
+//! No route of the gateway is served there. A request with the cookie goes on as one of a link that
+//! is valid for a minute, that says so, and that nobody sees: so it finds the gateway that has the
+//! session, and nobody else can ask for an answer in this form.
 
 use std::time::Duration;
 
@@ -140,8 +142,9 @@ fn host_below(request: &Request, domain: &str) -> Option<Authority> {
     is_below.then_some(host)
 }
 
-/// Whether a request comes from a page of the same host, or from a person who opens it. Hosts of other sessions are of the same site, so that
-/// browsers send the cookie with what their pages ask for.
+/// Whether a request comes from a page of the same host, or from a person who opens it. Hosts of
+/// other sessions are of the same site, so that browsers send the cookie with what their pages ask
+/// for.
 fn is_of_own_page(headers: &HeaderMap, host: &Authority) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let origin = headers

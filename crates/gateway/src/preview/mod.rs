@@ -4,8 +4,9 @@
 //! client ── key, or signed link ──> gateway ── PortStream ──> program in the sandbox
 //! ```
 //!
-//! What comes back is written by code that nobody trusts, and comes from the gateway's address. The answer makes browsers show it in an origin of
-//! its own (`egress::inbound`), so that it can do nothing that any other page could not do. With a domain for it, each port has a host of its own
+//! What comes back is written by code that nobody trusts, and comes from the gateway's address. The
+//! answer makes browsers show it in an origin of its own (`egress::inbound`), so that it can do
+//! nothing that any other page could not do. With a domain for it, each port has a host of its own
 //! instead (`host.rs`).
 
 mod forward;

@@ -1,5 +1,5 @@
-//! Sandboxes that owners have, and cells that they run, at once: counted in memory, and together with those in other gateways if these share
-//! the records.
+//! Sandboxes that owners have, and cells that they run, at once: counted in memory, and together
+//! with those in other gateways if these share the records.
 
 use std::time::Duration;
 
@@ -66,7 +66,8 @@ impl Quotas {
                 *quotas.ledger().account(&place.owner).at_once(kind) += 1;
                 entered = Some(permit(quotas.clone(), place.owner.clone()));
             })?;
-            // If it could not be entered, or nobody waits for it any more, it is dropped, and the number entered again.
+            // If it could not be entered, or nobody waits for it any more, it is dropped, and the
+            // number entered again.
             Ok(entered)
         });
         Ok(entered.await?.ok_or_else(|| none_left(kind, most)))

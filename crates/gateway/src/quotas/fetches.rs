@@ -88,8 +88,8 @@ impl Quotas {
         Ok(())
     }
 
-    /// Counts a request, if its owner may make one now. Answers are counted when they are there, so that requests at the same time
-    /// can exceed the day's bytes by their answers.
+    /// Counts a request, if its owner may make one now. Answers are counted when they are there, so
+    /// that requests at the same time can exceed the day's bytes by their answers.
     async fn try_fetch(&self, owner: &str) -> Result<Result<(), ExceededQuota>, RecordsError> {
         let (quota, used) = (Quota::FetchedBytesPerDay, self.used(owner).await?);
         let most = self.ledger().account(owner).most(quota);

@@ -26,7 +26,8 @@ struct MeteredPlace {
 }
 
 impl QuotaRunner {
-    /// Counts what this runner runs. Code whose owner runs as much as it may waits for its turn, at most so long.
+    /// Counts what this runner runs. Code whose owner runs as much as it may waits for its turn, at
+    /// most so long.
     pub(crate) fn new(runner: Arc<dyn Runner>, quotas: Quotas, owner: String, wait: Duration) -> Self {
         Self {
             runner,

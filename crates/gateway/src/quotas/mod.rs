@@ -6,8 +6,9 @@
 //! permit.done(execution.duration);                             // or dropped: then the time that it was held counts
 //! ```
 //!
-//! What was used on a day is counted in the records, which are written to every few seconds. Sandboxes, cells that run, and what is begun in a
-//! minute are counted in memory, and in the records if several gateways share them.
+//! What was used on a day is counted in the records, which are written to every few seconds.
+//! Sandboxes, cells that run, and what is begun in a minute are counted in memory, and in the
+//! records if several gateways share them.
 
 mod at_once;
 mod fetches;
@@ -123,7 +124,8 @@ impl Quotas {
             .map_err(|refused| refused.of(self, owner))
     }
 
-    /// The same for a cell that waits until its owner may run another one: first in, first out, at most so long.
+    /// The same for a cell that waits until its owner may run another one: first in, first out, at
+    /// most so long.
     pub(crate) async fn cell_in_turn(&self, owner: &str, most: Duration) -> Result<CellPermit, ApiError> {
         let deadline = tokio::time::Instant::now() + most;
         let line = Arc::clone(&self.ledger().account(owner).line);

@@ -6,7 +6,8 @@ use super::Quotas;
 use crate::records::places::PlaceKind;
 use crate::records::usage::DailyUsage;
 
-/// Leave to run one cell or command. When it is dropped its place is free, and the time that it took is counted.
+/// Leave to run one cell or command. When it is dropped its place is free, and the time that it
+/// took is counted.
 #[derive(Debug)]
 #[must_use = "the cell's place is free when this is dropped"]
 pub struct CellPermit {
@@ -28,7 +29,8 @@ impl CellPermit {
         }
     }
 
-    /// Another quota has no room for the cell, which does not begin. Nobody is woken for the place: nobody may have waited for it.
+    /// Another quota has no room for the cell, which does not begin. Nobody is woken for the place:
+    /// nobody may have waited for it.
     pub(super) fn withdraw(mut self) {
         self.is_withdrawn = true;
     }

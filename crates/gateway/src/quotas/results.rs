@@ -39,7 +39,8 @@ impl EvidenceRoom for ResultRoom {
     }
 }
 
-/// The bytes that an owner keeps, those that a turn holds included; nothing where the new result is among them.
+/// The bytes that an owner keeps, those that a turn holds included; nothing where the new result is
+/// among them.
 async fn kept(
     records: &Records,
     owner: &str,

@@ -1,4 +1,5 @@
-//! Uploads, which count against the bytes that their owner may send on a day, and some against those that it may have stored.
+//! Uploads, which count against the bytes that their owner may send on a day, and some against
+//! those that it may have stored.
 
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::hosting::MeterDenial;
@@ -14,7 +15,8 @@ pub struct UploadPermit {
     owner: String,
     /// Bytes that are received and not kept.
     taken: u64,
-    /// Bytes of the upload that its owner keeps stored, together with what was stored before, if they are to be stored.
+    /// Bytes of the upload that its owner keeps stored, together with what was stored before, if
+    /// they are to be stored.
     stored: Option<u64>,
 }
 

@@ -103,7 +103,8 @@ impl Records {
         .await
     }
 
-    /// Containers of an owner, of a name where one is given; `None` where the page begins after an unknown one.
+    /// Containers of an owner, of a name where one is given; `None` where the page begins after an
+    /// unknown one.
     pub(crate) async fn containers(
         &self,
         owner: &str,

@@ -134,7 +134,8 @@ impl RecordsError {
         Ok(())
     }
 
-    /// Of a failed statement: says where the records are, whether they are damaged, and whether they can be used at all.
+    /// Of a failed statement: says where the records are, whether they are damaged, and whether
+    /// they can be used at all.
     pub(super) fn failed(place: &str, error: DatabaseError) -> Self {
         match error {
             DatabaseError::Sqlite(error)

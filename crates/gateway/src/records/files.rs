@@ -34,8 +34,9 @@ fn file(row: &DatabaseRow<'_>) -> DatabaseResult<FileRow> {
 }
 
 impl Records {
-    /// Bytes that an owner has stored: files that were uploaded, those that containers have had, volumes, the text of responses and
-    /// conversations, and the results of tools and pictures that responses keep.
+    /// Bytes that an owner has stored: files that were uploaded, those that containers have had,
+    /// volumes, the text of responses and conversations, and the results of tools and pictures that
+    /// responses keep.
     pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
         let owner = owner.to_owned();
         let bytes: Option<i64> = self
@@ -86,7 +87,8 @@ impl Records {
         .await
     }
 
-    /// Files of an owner, for a purpose where one is given; `None` where the page begins after an unknown one.
+    /// Files of an owner, for a purpose where one is given; `None` where the page begins after an
+    /// unknown one.
     pub(crate) async fn files(
         &self,
         owner: &str,

@@ -1,7 +1,9 @@
-//! Gateways that share a database, what each of them has, and what becomes of the responses and volumes of one that has ended.
+//! Gateways that share a database, what each of them has, and what becomes of the responses and
+//! volumes of one that has ended.
 //!
-//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed, its volumes are free, and the row of the
-//! gateway is gone: a row means that the gateway lives. A file has one gateway, and no leases.
+//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed, its
+//! volumes are free, and the row of the gateway is gone: a row means that the gateway lives. A file
+//! has one gateway, and no leases.
 
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ pub(crate) struct HoldingGateway {
     pub(crate) address: Option<String>,
 }
 
-/// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any more. Returns how many.
+/// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any
+/// more. Returns how many.
 pub(crate) fn renew(
     database: &mut Database,
     holder: &HoldingGateway,
@@ -85,7 +88,8 @@ pub(crate) fn leave_container(database: &Database, gateway: &str, id: &str) -> D
     Ok(())
 }
 
-/// Does what is needed when a gateway starts: fails the responses that nobody writes any more. Returns how many.
+/// Does what is needed when a gateway starts: fails the responses that nobody writes any more.
+/// Returns how many.
 pub(crate) fn start(
     database: &mut Database,
     holder: &HoldingGateway,
@@ -124,7 +128,8 @@ pub(crate) fn of_container(
     database.first(sql, params![id, owner], read)
 }
 
-/// The same of the gateway that wrote an owner's response; with `unfinished`, only of one that still writes it.
+/// The same of the gateway that wrote an owner's response; with `unfinished`, only of one that
+/// still writes it.
 pub(crate) fn of_response(
     database: &Database,
     owner: &str,
@@ -137,7 +142,8 @@ pub(crate) fn of_response(
     database.first(sql, params![id, owner, unfinished], read)
 }
 
-/// Returns the gateway that has an owner's sessions behind a path. If none that lives has them, it is this one from now on.
+/// Returns the gateway that has an owner's sessions behind a path. If none that lives has them, it
+/// is this one from now on.
 pub(crate) fn home(
     database: &Database,
     path: &str,

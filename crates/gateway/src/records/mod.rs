@@ -1,8 +1,8 @@
 //! Records that gateways keep across restarts: in an `SQLite` file of one gateway, or in a Postgres database
 //! that several share.
 //!
-//! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
-//! The [`database`] has what differs.
+//! Each kind of record has a module of its own here with its statements; they all go through
+//! [`Records::with`], off the async threads. The [`database`] has what differs.
 
 mod allowance;
 pub(crate) mod artifacts;
@@ -83,7 +83,8 @@ impl RecordsPlace {
         }
     }
 
-    /// Opens the records to read them, and changes nothing: neither are missing ones made, nor old ones brought up to date.
+    /// Opens the records to read them, and changes nothing: neither are missing ones made, nor old
+    /// ones brought up to date.
     pub async fn look(&self) -> Result<Records, RecordsError> {
         match self {
             Self::File(path) => Records::look(path),
@@ -181,7 +182,8 @@ impl Records {
         }
     }
 
-    /// Looks for damage in the whole file, for a few seconds. What is not read by then is found when it is used.
+    /// Looks for damage in the whole file, for a few seconds. What is not read by then is found
+    /// when it is used.
     pub async fn check(&self) -> Result<(), RecordsError> {
         match (self.with(Database::damage).await?, &self.0) {
             (Some(found), RecordsBackend::Sqlite { path, .. }) => Err(RecordsError::Damaged {
@@ -192,7 +194,8 @@ impl Records {
         }
     }
 
-    /// Does something with a connection, on a thread that may block. It is done to its end, even if nobody waits for it any more.
+    /// Does something with a connection, on a thread that may block. It is done to its end, even if
+    /// nobody waits for it any more.
     pub async fn with<T, F>(&self, work: F) -> Result<T, RecordsError>
     where
         T: Send + 'static,
@@ -202,7 +205,8 @@ impl Records {
             RecordsBackend::Sqlite { connection, path } => {
                 let connection = Arc::clone(connection);
                 let done = tokio::task::spawn_blocking(move || {
-                    // A statement that panicked has left no transaction open: they roll back when they are dropped.
+                    // A statement that panicked has left no transaction open: they roll back when
+                    // they are dropped.
                     work(&mut connection.lock())
                 });
                 (done.await, path.display().to_string())

@@ -1,4 +1,5 @@
-//! A Postgres server that cannot be used: what is reported, what is kept, and that records work again afterward.
+//! A Postgres server that cannot be used: what is reported, what is kept, and that records work
+//! again afterward.
 
 use std::error::Error;
 use std::sync::mpsc;

@@ -32,8 +32,8 @@ pub(crate) struct ListPage<T> {
     pub(crate) more: bool,
 }
 
-/// Reads a page of a table with `number`, `id` and `owner`; `None` where `after` names nothing of the owner's. The placeholders of the condition
-/// begin with `?4`.
+/// Reads a page of a table with `number`, `id` and `owner`; `None` where `after` names nothing of
+/// the owner's. The placeholders of the condition begin with `?4`.
 pub(super) fn read<T>(
     database: &Database,
     (columns, table): (&str, &str),

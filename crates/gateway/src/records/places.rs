@@ -1,6 +1,7 @@
 //! Sandboxes that an owner has, and cells that it runs, in each of the gateways that share a database.
 //!
-//! Each gateway enters its whole number, read while it holds the owner: a number that could not be written is made up for by the next one.
+//! Each gateway enters its whole number, read while it holds the owner: a number that could not be
+//! written is made up for by the next one.
 
 use super::Quota;
 use super::database::{Database, DatabaseResult, DatabaseTransaction, params};
@@ -39,8 +40,9 @@ impl PlaceKind {
     }
 }
 
-/// Enters one more than the `own` ones that an owner has here, if it then has at most so many in all gateways that live. The new one is
-/// counted by `admit` while the owner is held, so that the next request finds it.
+/// Enters one more than the `own` ones that an owner has here, if it then has at most so many in
+/// all gateways that live. The new one is counted by `admit` while the owner is held, so that the
+/// next request finds it.
 pub(crate) fn enter(
     database: &mut Database,
     place: &OwnerPlace,

@@ -1,4 +1,5 @@
-//! Quotas per minute that several gateways count together: a bucket for each owner and quota, which fills itself by the clock of the database.
+//! Quotas per minute that several gateways count together: a bucket for each owner and quota, which
+//! fills itself by the clock of the database.
 //!
 //! One statement takes one: Postgres locks the row for it, so that gateways cannot take the same one.
 

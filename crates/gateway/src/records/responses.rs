@@ -113,8 +113,9 @@ pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) ->
     Ok(())
 }
 
-/// Keeps what came of a response and what it leaves in its conversation, at once: who sees its end can go on from it. One that was deleted
-/// meanwhile stays so. `None` where the turn before is not there any more: then nothing is kept, and the whole conversation has to be.
+/// Keeps what came of a response and what it leaves in its conversation, at once: who sees its end
+/// can go on from it. One that was deleted meanwhile stays so. `None` where the turn before is not
+/// there any more: then nothing is kept, and the whole conversation has to be.
 pub(crate) fn end(database: &mut Database, ended: &ResponseEnd) -> DatabaseResult<Option<AddedItems>> {
     let transaction = database.transaction()?;
     transaction.share(TURNS)?;
@@ -222,7 +223,8 @@ pub(crate) fn item(database: &Database, owner: &str, id: &str) -> DatabaseResult
     Ok(found.map(|(items, turn)| at_places(&items, turn.as_deref()).unwrap_or(items)))
 }
 
-/// The items of a turn at these places, if they are places: else they are items themselves, as they always were in older records.
+/// The items of a turn at these places, if they are places: else they are items themselves, as they
+/// always were in older records.
 fn at_places(places: &str, turn: Option<&str>) -> Option<String> {
     let places: Vec<usize> = serde_json::from_str(places).ok()?;
     let turn: Vec<Value> = serde_json::from_str(turn?).ok()?;
@@ -237,8 +239,8 @@ pub(crate) fn evidence(database: &Database, owner: &str, item: &str) -> Database
     database.first(sql, params![owner, item], |row| row.get(0))
 }
 
-/// Deletes a response of an owner; gives the turns that nothing needs any more, or nothing where there was no such response. What later responses
-/// need of it stays.
+/// Deletes a response of an owner; gives the turns that nothing needs any more, or nothing where
+/// there was no such response. What later responses need of it stays.
 pub(crate) fn delete(database: &mut Database, owner: &str, id: &str) -> DatabaseResult<Option<Vec<String>>> {
     let transaction = database.transaction()?;
     transaction.lock(TURNS)?;
@@ -268,7 +270,8 @@ pub(crate) fn sweep(database: &mut Database, before: u64) -> DatabaseResult<(Vec
     Ok((deleted, unneeded))
 }
 
-/// Forgets turns that neither a response nor a later turn needs; gives them, and the deleted responses that had none. Each round may free those before.
+/// Forgets turns that neither a response nor a later turn needs; gives them, and the deleted
+/// responses that had none. Each round may free those before.
 fn forget_turns(database: &Database, deleted: &[String]) -> DatabaseResult<Vec<String>> {
     let sql = "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
          AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL) RETURNING id";
@@ -289,7 +292,8 @@ fn forget_turns(database: &Database, deleted: &[String]) -> DatabaseResult<Vec<S
     Ok(unneeded)
 }
 
-/// Fails the responses that are not finished and fulfill a condition: nobody writes them any more. Returns how many.
+/// Fails the responses that are not finished and fulfill a condition: nobody writes them any more.
+/// Returns how many.
 pub(crate) fn fail_unfinished(
     transaction: &DatabaseTransaction<'_>,
     condition: &str,

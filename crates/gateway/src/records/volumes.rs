@@ -1,7 +1,7 @@
 //! Records of volumes: their last whole revision, and which session writes them.
 //!
-//! A session holds the volume that it writes, under the lease of its gateway. Saving and releasing a volume require both, so that a session that
-//! was taken for lost cannot change it any more.
+//! A session holds the volume that it writes, under the lease of its gateway. Saving and releasing
+//! a volume require both, so that a session that was taken for lost cannot change it any more.
 
 use super::database::{Database, DatabaseResult, DatabaseRow, DatabaseTransaction, params};
 use super::page::{self, ListPage, Page};
@@ -106,7 +106,8 @@ impl Records {
         }))
     }
 
-    /// Opens a volume for a session that writes it. One that does not exist gets this id, if its owner has fewer volumes than `most`.
+    /// Opens a volume for a session that writes it. One that does not exist gets this id, if its
+    /// owner has fewer volumes than `most`.
     pub(crate) async fn write_volume(
         &self,
         owner: &str,

@@ -21,7 +21,8 @@ pub(crate) struct ConversationKey {
     pub(crate) one_conversation: bool,
 }
 
-/// Returns the container that the last of these leads to; leads to containers of others, or that were deleted, are passed over.
+/// Returns the container that the last of these leads to; leads to containers of others, or that
+/// were deleted, are passed over.
 pub(crate) fn by_leads(database: &Database, owner: &str, leads: &[Lead]) -> DatabaseResult<Option<String>> {
     let by_id = "SELECT id FROM containers WHERE id = ?1 AND owner = ?2";
     let by_item = "SELECT containers.id FROM output_items
@@ -41,8 +42,9 @@ pub(crate) fn by_leads(database: &Database, owner: &str, leads: &[Lead]) -> Data
     Ok(None)
 }
 
-/// Returns the container that a key leads to. A request that `begins` a conversation is given none by a key of one conversation; where such a
-/// key has begun one before, it is shared from then on: nobody can say which of them a request goes on from, so it leads to none.
+/// Returns the container that a key leads to. A request that `begins` a conversation is given none
+/// by a key of one conversation; where such a key has begun one before, it is shared from then on:
+/// nobody can say which of them a request goes on from, so it leads to none.
 pub(crate) fn by_key(
     database: &Database,
     key: &ConversationKey,

@@ -59,7 +59,8 @@ pub enum ConnectError {
     },
 }
 
-/// Finds out what is at an address: sandboxes, or else, where the server says that it has none, a server that only executes.
+/// Finds out what is at an address: sandboxes, or else, where the server says that it has none, a
+/// server that only executes.
 pub async fn connect(site: &Site) -> Result<FoundServer, ConnectError> {
     let url = site.url.trim_end_matches('/');
     let sandboxes = |error: cellblock_interpreter::Error| ConnectError::Sandboxes {

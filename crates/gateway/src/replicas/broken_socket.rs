@@ -77,7 +77,8 @@ impl FrameBounds {
     }
 }
 
-/// The connection to the other gateway. If it ends between two frames and without a close frame, one is read from it.
+/// The connection to the other gateway. If it ends between two frames and without a close frame,
+/// one is read from it.
 #[derive(Debug)]
 pub(super) struct ClosingSocket<S> {
     stream: S,

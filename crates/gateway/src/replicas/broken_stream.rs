@@ -109,7 +109,8 @@ struct EventRelay {
     next: u64,
 }
 
-/// Has the events in an answer to a request for a path end with an error if the gateway that sends them ends before them.
+/// Has the events in an answer to a request for a path end with an error if the gateway that sends
+/// them ends before them.
 pub(super) fn ended_in_words(answer: Response<Body>, path: &str, holder: &HoldingGateway) -> Response<Body> {
     let Some(protocol) = EventProtocol::at(path).filter(|_| has_events(answer.headers())) else {
         return answer;

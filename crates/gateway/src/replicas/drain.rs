@@ -1,4 +1,5 @@
-//! A gateway that is asked to stop while others live: it serves what it has for a while, and what is new goes to the others.
+//! A gateway that is asked to stop while others live: it serves what it has for a while, and what
+//! is new goes to the others.
 //!
 //! ```text
 //! stop ── draining: /readyz 503, the port is open ────────────────────── nothing is left, or the grace period is over ── stopping
@@ -6,7 +7,8 @@
 //!            └ new ones: the first other gateway that accepts them; if none does, 503 with Retry-After
 //! ```
 //!
-//! A request that another gateway has sent is not sent on, so two gateways that drain pass no request back and forth.
+//! A request that another gateway has sent is not sent on, so two gateways that drain pass no
+//! request back and forth.
 
 use std::time::Duration;
 
@@ -94,8 +96,8 @@ pub(super) async fn elsewhere(
     refused()
 }
 
-/// Checks whether a response can begin here. While the gateway drains, only one can that continues in a container which is here; for another
-/// one, a gateway is noted.
+/// Checks whether a response can begin here. While the gateway drains, only one can that continues
+/// in a container which is here; for another one, a gateway is noted.
 pub(crate) async fn accepts(
     gateway: &Gateway,
     owner: &str,

@@ -37,8 +37,9 @@ pub(crate) struct MissingServer {
     message: String,
 }
 
-/// Returns what the other gateways list at a path for the caller of a request with these headers, and those that do not answer within
-/// [`LIMIT`]. A request that another gateway has sent gets nothing: that one asks all of them.
+/// Returns what the other gateways list at a path for the caller of a request with these headers,
+/// and those that do not answer within [`LIMIT`]. A request that another gateway has sent gets
+/// nothing: that one asks all of them.
 pub(crate) async fn of_others(
     gateway: &Gateway,
     headers: &HeaderMap,

@@ -1,9 +1,11 @@
 //! Services that are mounted beside the gateway's routes: MCP and the dialects.
 //!
-//! All sessions that an owner has in one of them are in one gateway, its home there: the first one that was asked, until that ends. Lists and
-//! handles are whole then, whatever the protocol. A service that reads keys itself says whose a request is while it answers
-//! ([`Gateway::at_home`]); what it has answered is dropped if another gateway is the home, and the request goes there as it came. A request
-//! that presents no key names its session by an id, which begins with the gateway that made it ([`Gateway::mark`]).
+//! All sessions that an owner has in one of them are in one gateway, its home there: the first one
+//! that was asked, until that ends. Lists and handles are whole then, whatever the protocol. A
+//! service that reads keys itself says whose a request is while it answers ([`Gateway::at_home`]);
+//! what it has answered is dropped if another gateway is the home, and the request goes there as it
+//! came. A request that presents no key names its session by an id, which begins with the gateway
+//! that made it ([`Gateway::mark`]).
 
 use std::sync::Arc;
 
@@ -45,8 +47,8 @@ impl Gateway {
         self.records.is_shared().then(|| locate::mark(self))
     }
 
-    /// Says whether the sessions of an owner, in the mounted service that answers now, are here. If they are elsewhere, the request is sent
-    /// there, whatever the service answers.
+    /// Says whether the sessions of an owner, in the mounted service that answers now, are here. If
+    /// they are elsewhere, the request is sent there, whatever the service answers.
     pub async fn at_home(&self, owner: &str) -> Result<bool, RecordsError> {
         let Ok(path) = PATH.try_with(Arc::clone) else {
             return Ok(true);

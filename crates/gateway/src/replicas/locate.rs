@@ -76,8 +76,9 @@ pub(super) async fn marked(gateway: &Gateway, id: &str) -> Result<ReplicaLocatio
     elsewhere(gateway, move |database| holders::beginning_with(database, &start)).await
 }
 
-/// Returns where an owner's sessions behind a path are. If they are nowhere yet, they are here from now on, or in another gateway if this one
-/// drains. A gateway that others do not reach keeps what it has to itself.
+/// Returns where an owner's sessions behind a path are. If they are nowhere yet, they are here from
+/// now on, or in another gateway if this one drains. A gateway that others do not reach keeps what
+/// it has to itself.
 pub(super) async fn home(
     gateway: &Gateway,
     path: &str,
@@ -141,7 +142,8 @@ async fn elsewhere(
     Ok(other.map_or(ReplicaLocation::Here, ReplicaLocation::At))
 }
 
-/// Notes the gateway of what a request for a response names, if that is another one: the code that waits for its outputs, or a container.
+/// Notes the gateway of what a request for a response names, if that is another one: the code that
+/// waits for its outputs, or a container.
 pub(crate) async fn request_at(
     gateway: &Gateway,
     owner: &str,

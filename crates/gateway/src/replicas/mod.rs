@@ -5,9 +5,10 @@
 //!                            └ no: who has it, by the leases in Postgres ── forward ── its gateway, which checks the key itself
 //! ```
 //!
-//! The id of a session names its gateway; containers and responses have theirs in the records. The sessions that an owner has in MCP, or in a
-//! dialect, are all in one gateway, its home there, which is in the records, too. Nothing is asked or sent if the records are a file, which has
-//! one gateway.
+//! The id of a session names its gateway; containers and responses have theirs in the records. The
+//! sessions that an owner has in MCP, or in a dialect, are all in one gateway, its home there,
+//! which is in the records, too. Nothing is asked or sent if the records are a file, which has one
+//! gateway.
 
 mod broken_socket;
 mod broken_stream;

@@ -75,7 +75,8 @@ pub(crate) async fn containers(
     go(&gateway, place, request, next).await
 }
 
-/// Before routes of responses and chat completions. A request that makes a response says in its body what it needs.
+/// Before routes of responses and chat completions. A request that makes a response says in its
+/// body what it needs.
 pub(crate) async fn responses(
     State(gateway): State<Gateway>,
     caller: Caller,

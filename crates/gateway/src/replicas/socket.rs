@@ -1,4 +1,5 @@
-//! A client's WebSocket whose turn needs another gateway: from then on its messages pass through to a connection there, and back.
+//! A client's WebSocket whose turn needs another gateway: from then on its messages pass through to
+//! a connection there, and back.
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use axum::http::HeaderMap;
@@ -22,8 +23,9 @@ use crate::state::Gateway;
 /// The route of WebSockets for responses.
 const PATH: &str = "/v1/responses";
 
-/// Connects to another gateway as the client that sent these headers, and passes messages, beginning with those that were not answered yet, until
-/// one of both sides ends. An error means that nothing was sent.
+/// Connects to another gateway as the client that sent these headers, and passes messages,
+/// beginning with those that were not answered yet, until one of both sides ends. An error means
+/// that nothing was sent.
 pub(crate) async fn relay(
     gateway: &Gateway,
     holder: &HoldingGateway,

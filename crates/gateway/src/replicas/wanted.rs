@@ -1,4 +1,5 @@
-//! A request whose body says what it needs: a route finds out that another gateway has it, and what stands before the route sends it there.
+//! A request whose body says what it needs: a route finds out that another gateway has it, and what
+//! stands before the route sends it there.
 
 use std::cell::Cell;
 

@@ -1,4 +1,5 @@
-//! `POST /v1/chat/completions`: a chat request as one of the Responses API, and its events as a completion. Nothing is stored.
+//! `POST /v1/chat/completions`: a chat request as one of the Responses API, and its events as a
+//! completion. Nothing is stored.
 
 use axum::body::Bytes;
 use axum::extract::State;

@@ -1,4 +1,5 @@
-//! The toolset of Anthropic's code execution beside Python: commands of bash, and a text editor, in the session of the turn's code.
+//! The toolset of Anthropic's code execution beside Python: commands of bash, and a text editor, in
+//! the session of the turn's code.
 
 use std::sync::Arc;
 

@@ -109,7 +109,8 @@ async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
     Ok(running.log)
 }
 
-/// A background response among those that run. Its followers are let go when this is dropped, whatever happens.
+/// A background response among those that run. Its followers are let go when this is dropped,
+/// whatever happens.
 struct BackgroundGuard {
     gateway: Gateway,
     id: String,

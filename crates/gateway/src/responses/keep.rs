@@ -69,7 +69,8 @@ fn exceeded(room: Result<(), ApiError>) -> Option<ApiError> {
         .filter(|error| error.kind == ErrorKind::TooManyRequests)
 }
 
-/// Keeps a response that begins, so that it can be found, and is not lost without a word when the process ends.
+/// Keeps a response that begins, so that it can be found, and is not lost without a word when the
+/// process ends.
 pub(super) async fn begun(
     gateway: &Gateway,
     owner: &str,
@@ -115,7 +116,8 @@ pub(super) async fn running(gateway: &Gateway, response: &Response) {
     }
 }
 
-/// Keeps what came of a response, if it is stored, and leaves it in its conversation, if it has one. What cannot be kept is returned.
+/// Keeps what came of a response, if it is stored, and leaves it in its conversation, if it has
+/// one. What cannot be kept is returned.
 pub(super) async fn ended(
     gateway: &Gateway,
     owner: &str,
@@ -227,7 +229,8 @@ impl UnkeptEnd {
         response.error = Some(self.failure.clone());
     }
 
-    /// Keeps such a response: as it is in memory until it can be written, or without its output if there is no room for that.
+    /// Keeps such a response: as it is in memory until it can be written, or without its output if
+    /// there is no room for that.
     pub(super) async fn keep(self, gateway: &Gateway, response: &Response, events: Option<String>) {
         let Some(ended) = self.ended else { return };
         let ended = ResponseEnd {
@@ -324,7 +327,8 @@ async fn save(gateway: &Gateway, ended: ResponseEnd) -> Result<Option<AddedItems
     }
 }
 
-/// Items of a response by their ids, each as the model knows it. Of code that is a call and what came back, whether or not the client saw it.
+/// Items of a response by their ids, each as the model knows it. Of code that is a call and what
+/// came back, whether or not the client saw it.
 fn known(output: &[Item], conversation: &[Item]) -> Vec<(String, String)> {
     let known = output
         .iter()
@@ -356,7 +360,8 @@ fn as_known(item: &Item, conversation: &[Item]) -> Value {
     }
 }
 
-/// The places of a call of code or of a server's tool, and of what answers it: the call's id says which item tells it.
+/// The places of a call of code or of a server's tool, and of what answers it: the call's id says
+/// which item tells it.
 fn ran(item: &Item, conversation: &[Item]) -> Option<[usize; 2]> {
     if !matches!(item, Item::CodeInterpreterCall(_) | Item::McpCall(_)) {
         return None;
@@ -385,7 +390,8 @@ fn is_ours(call: &FunctionCall) -> bool {
     is_interpreter(call) || call.id.starts_with("fc_mcp_")
 }
 
-/// Says of code and tools that were broken off that they were: a call without an output is refused by every provider.
+/// Says of code and tools that were broken off that they were: a call without an output is refused
+/// by every provider.
 pub(super) fn mend(conversation: &mut Vec<Item>) {
     let answered: HashSet<String> = conversation
         .iter()
@@ -414,7 +420,8 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
     }
 }
 
-/// The container that a response's code ran in: that of the first call, where further calls had containers of their own.
+/// The container that a response's code ran in: that of the first call, where further calls had
+/// containers of their own.
 pub(super) fn container(response: &Response) -> Option<String> {
     response.output.iter().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),

@@ -1,4 +1,5 @@
-//! `GET /v1/responses`: the stored responses of a caller, in short; and `…/model_items`, what a model read and said for one.
+//! `GET /v1/responses`: the stored responses of a caller, in short; and `…/model_items`, what a
+//! model read and said for one.
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;

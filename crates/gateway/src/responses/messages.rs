@@ -1,4 +1,5 @@
-//! `POST /v1/messages`: a request of Anthropic's API as one of the Responses API, and its events as a message. Nothing is stored.
+//! `POST /v1/messages`: a request of Anthropic's API as one of the Responses API, and its events as
+//! a message. Nothing is stored.
 
 use axum::Json;
 use axum::body::Bytes;

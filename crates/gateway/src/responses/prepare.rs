@@ -1,4 +1,5 @@
-//! Makes a request ready to be answered: its model, the conversation that it goes on from, and where its code runs.
+//! Makes a request ready to be answered: its model, the conversation that it goes on from, and
+//! where its code runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,7 +68,8 @@ pub(super) async fn prepare(
     Ok(job)
 }
 
-/// Prepares a request that is not going to be run: code that waits for it goes on waiting, and is returned beside.
+/// Prepares a request that is not going to be run: code that waits for it goes on waiting, and is
+/// returned beside.
 pub(super) async fn look(
     gateway: &Gateway,
     caller: &Caller,
@@ -248,8 +250,8 @@ async fn earlier(
     })
 }
 
-/// Calls and outputs have to belong together: models and their servers fail at others in ways that nobody understands. Calls that code which
-/// goes on will answer have none yet.
+/// Calls and outputs have to belong together: models and their servers fail at others in ways that
+/// nobody understands. Calls that code which goes on will answer have none yet.
 fn answered(conversation: &[Item], by_code: &[String]) -> Result<(), ApiError> {
     // Each call that was made, and whether its output is there.
     let mut calls: HashMap<&str, bool> = HashMap::new();

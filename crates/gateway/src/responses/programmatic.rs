@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 
 use crate::state::Gateway;
 
-/// Checks that code can call the tools that the request lets code call. Returns the servers that the request lends to its code:
-/// those that it names by their address, and those of the operator of which it selects functions. The operator's servers are there
-/// anyway.
+/// Checks that code can call the tools that the request lets code call. Returns the servers that
+/// the request lends to its code: those that it names by their address, and those of the operator
+/// of which it selects functions. The operator's servers are there anyway.
 pub(super) async fn lent(
     gateway: &Gateway,
     owner: &str,
@@ -110,8 +110,8 @@ fn named(tool: &McpTool, own: bool, functions: bool) -> Result<(), String> {
     check_name(label).map_err(|problem| format!("the `server_label` `{label}` {problem}"))
 }
 
-/// A connector as a request describes it, with the functions that the request selects. A session rejects calls of others as it does
-/// those of functions that do not exist.
+/// A connector as a request describes it, with the functions that the request selects. A session
+/// rejects calls of others as it does those of functions that do not exist.
 #[derive(Debug)]
 struct ConnectorSelection {
     connector: Arc<dyn Connector>,

@@ -175,7 +175,8 @@ fn urls(gateway: &Gateway) -> Urls {
     Urls::below(format!("{before}/v1/artifacts")).unwrap_or_default()
 }
 
-/// Lets the owner read what was fetched and derived, and keeps it as long as the response. Gives what the next turn needs.
+/// Lets the owner read what was fetched and derived, and keeps it as long as the response. Gives
+/// what the next turn needs.
 pub(super) async fn keep(
     gateway: &Gateway,
     owner: &str,

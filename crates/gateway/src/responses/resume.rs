@@ -113,7 +113,8 @@ impl ResumedTurn {
     }
 }
 
-/// Returns the input of a request that goes on with no code, without calls of earlier code: the model reads what became of the code instead.
+/// Returns the input of a request that goes on with no code, without calls of earlier code: the
+/// model reads what became of the code instead.
 pub(super) fn without_calls_of_code(input: &[Item]) -> Result<Vec<Item>, ApiError> {
     let mut calls = HashSet::new();
     let mut running = HashSet::new();

@@ -1,4 +1,5 @@
-//! Results of tools that a client sends back, since it keeps the conversation itself: they become results again.
+//! Results of tools that a client sends back, since it keeps the conversation itself: they become
+//! results again.
 
 use std::error::Error;
 
@@ -11,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::state::Gateway;
 
-/// Puts calls of tools into the form that the model knows, with their results under aliases. A result that is not the caller's, or is gone, has
-/// none: its text is all that there is.
+/// Puts calls of tools into the form that the model knows, with their results under aliases. A
+/// result that is not the caller's, or is gone, has none: its text is all that there is.
 pub(super) async fn take_over(
     gateway: &Gateway,
     owner: &str,

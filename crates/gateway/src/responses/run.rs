@@ -1,4 +1,5 @@
-//! Runs a turn: sends its events to the listeners, and writes its outcome to the records before anybody sees the end.
+//! Runs a turn: sends its events to the listeners, and writes its outcome to the records before
+//! anybody sees the end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ use crate::state::responses::{Log, WaitingTurn, suspended};
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;
 
-/// The most bytes that a model may say in one response. Without an end, a provider's answer would fill the memory.
+/// The most bytes that a model may say in one response. Without an end, a provider's answer would
+/// fill the memory.
 const MAX_SAID: usize = 16 << 20;
 
 /// A request that can be answered.
@@ -268,7 +270,8 @@ impl Relay {
         }
     }
 
-    /// Sends all events except the last, which is returned: a client that sees the end can rely on the records.
+    /// Sends all events except the last, which is returned: a client that sees the end can rely on
+    /// the records.
     async fn follow(
         &mut self,
         mut events: mpsc::Receiver<StreamEvent>,

@@ -1,4 +1,5 @@
-//! `GET /v1/responses` as a WebSocket: one turn after the other, each begun by a `response.create`, its events as messages.
+//! `GET /v1/responses` as a WebSocket: one turn after the other, each begun by a `response.create`,
+//! its events as messages.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -272,7 +273,8 @@ impl Connection {
     }
 }
 
-/// A request, and whether the model is asked: not if it says `generate: false`, which makes a conversation ready to be gone on from.
+/// A request, and whether the model is asked: not if it says `generate: false`, which makes a
+/// conversation ready to be gone on from.
 fn create(text: &str) -> Result<(ResponseRequest, bool), ApiError> {
     let mut request = ResponseRequest::parse(text.as_bytes(), &mut Ids::random());
     // What is wrong is told in this order: the JSON, then its type, then the request.

@@ -59,7 +59,8 @@ pub(crate) async fn release(gateway: &Gateway) {
     }
 }
 
-/// Fails the responses that ran when the process ended last time, and deletes old ones, now and every hour until the gateway stops.
+/// Fails the responses that ran when the process ended last time, and deletes old ones, now and
+/// every hour until the gateway stops.
 pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
     let (own, lease) = (gateway.holder(), gateway.options.lease);
     let broken = gateway

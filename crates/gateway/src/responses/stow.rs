@@ -1,7 +1,8 @@
-//! Pictures of kept items: their bytes are in the artifact store, once for equal ones, and the records refer to them.
+//! Pictures of kept items: their bytes are in the artifact store, once for equal ones, and the
+//! records refer to them.
 //!
-//! Only addresses of pictures are changed, so that nothing else that a client sends can be taken for such a reference; one of a client that
-//! looks like a reference is marked.
+//! Only addresses of pictures are changed, so that nothing else that a client sends can be taken
+//! for such a reference; one of a client that looks like a reference is marked.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +26,8 @@ pub(super) fn owner(turn: &str) -> String {
     format!("{turn}.pictures")
 }
 
-/// Puts references in the place of pictures, whose bytes are kept as long as the turn, and returns these. What cannot be stored stays as it is.
+/// Puts references in the place of pictures, whose bytes are kept as long as the turn, and returns
+/// these. What cannot be stored stays as it is.
 pub(super) async fn stow(gateway: &Gateway, turn: &str, items: &mut [Item]) -> Vec<KeptResult> {
     let mut pictures = Vec::new();
     for url in items.iter_mut().flat_map(urls) {

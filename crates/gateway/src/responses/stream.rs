@@ -40,7 +40,8 @@ impl Trimmings {
 /// Tells proxies such as nginx to pass on each frame at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The events of a turn, whose client is gone when this is dropped. `frame` writes each; an empty frame is not sent.
+/// The events of a turn, whose client is gone when this is dropped. `frame` writes each; an empty
+/// frame is not sent.
 pub(super) fn live(
     gateway: &Gateway,
     events: mpsc::Receiver<StreamEvent>,

@@ -1,4 +1,5 @@
-//! `POST /v1/responses/input_tokens`: the tokens of a request as the turn would send it, with its tools and its conversation.
+//! `POST /v1/responses/input_tokens`: the tokens of a request as the turn would send it, with its
+//! tools and its conversation.
 
 use axum::Json;
 use axum::body::Bytes;

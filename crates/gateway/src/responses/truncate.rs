@@ -1,4 +1,5 @@
-//! Cuts conversations that are too long, for requests with `truncation: auto`: when the provider says so, the oldest items are left out.
+//! Cuts conversations that are too long, for requests with `truncation: auto`: when the provider
+//! says so, the oldest items are left out.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use futures_util::{StreamExt as _, stream};
 /// returned. Each time removes a quarter of the removable items.
 const CUTS: usize = 8;
 
-/// A provider that gets shorter conversations when it finds them too long. What applications and the last user said always stays.
+/// A provider that gets shorter conversations when it finds them too long. What applications and
+/// the last user said always stays.
 pub(super) struct TruncatingProvider {
     provider: Arc<dyn Provider>,
 }

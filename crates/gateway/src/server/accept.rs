@@ -51,9 +51,11 @@ pub(super) struct Acceptor {
     /// All open connections, of other listeners, too.
     pub(super) live: LiveConnections,
     pub(super) tls: Option<Arc<Tls>>,
-    /// Token whose cancellation makes each answer end its connection, so that clients open the next one elsewhere.
+    /// Token whose cancellation makes each answer end its connection, so that clients open the next
+    /// one elsewhere.
     pub(super) draining: CancellationToken,
-    /// Token whose cancellation ends connections with the answer that they are giving, and new ones after the first.
+    /// Token whose cancellation ends connections with the answer that they are giving, and new ones
+    /// after the first.
     pub(super) stopping: CancellationToken,
     /// Token whose cancellation ends the acceptance of connections, and all connections where they are.
     pub(super) closing: CancellationToken,
@@ -104,7 +106,8 @@ impl Acceptor {
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, place: ConnectionPlace) {
         // Events of a stream are small, and should not wait for one another.
         let _ = stream.set_nodelay(true);
-        // What a client does not read waits here and at the client; left alone, the kernel lets it grow to megabytes.
+        // What a client does not read waits here and at the client; left alone, the kernel lets it
+        // grow to megabytes.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER);
         let place = Arc::new(place);
         let stream = GuardedStream::new(stream, Arc::clone(&place), self.write_timeout);
@@ -143,7 +146,8 @@ impl Acceptor {
                     headers.insert(CONNECTION, HeaderValue::from_static("close"));
                     headers.insert(DRAINING, HeaderValue::from_static("true"));
                 }
-                // The closure goes with the body, which is dropped when it was sent or nobody wants it any more.
+                // The closure goes with the body, which is dropped when it was sent or nobody wants
+                // it any more.
                 let hold = move |error| {
                     let _held = &served;
                     error
@@ -157,7 +161,8 @@ impl Acceptor {
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
-        // hyper cuts a connection that has sent nothing yet. One that begins now gets its first answer, which ends it.
+        // hyper cuts a connection that has sent nothing yet. One that begins now gets its first
+        // answer, which ends it.
         let is_late = self.stopping.is_cancelled();
         let last = async {
             tokio::select! {

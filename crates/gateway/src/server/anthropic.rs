@@ -1,4 +1,5 @@
-//! Errors of all layers in Anthropic's form, for its clients: `{"type": "error", "error": {"type", "message"}, "request_id"}`.
+//! Errors of all layers in Anthropic's form, for its clients: `{"type": "error", "error": {"type",
+//! "message"}, "request_id"}`.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;

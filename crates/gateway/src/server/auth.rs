@@ -31,7 +31,8 @@ static FAILURES: Throttle = Throttle::new();
 
 /// Lets a request through as that of its caller.
 pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
-    // A program around the gateway may know by other means who calls; nothing that comes over a connection becomes an extension.
+    // A program around the gateway may know by other means who calls; nothing that comes over a
+    // connection becomes an extension.
     if is_open(&gateway, &request) || request.extensions().get::<Caller>().is_some() {
         return next.run(request).await;
     }
@@ -57,7 +58,8 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     }
 }
 
-/// Returns the key with which the console's user has signed in, if the console makes the request and shows no other key.
+/// Returns the key with which the console's user has signed in, if the console makes the request
+/// and shows no other key.
 async fn signed_in(
     gateway: &Gateway,
     headers: &HeaderMap,
@@ -75,7 +77,8 @@ async fn signed_in(
 /// Reason that a caller is not let in.
 #[derive(Debug)]
 pub enum AuthRejection {
-    /// There is no key, or it opens nothing. The first value is the reason: `missing`, `unknown`, `expired` or `revoked`.
+    /// There is no key, or it opens nothing. The first value is the reason: `missing`, `unknown`,
+    /// `expired` or `revoked`.
     NoKey(&'static str, ApiError),
     /// The key asks for a stronger wall than the one that is here.
     Weak(ApiError),
@@ -96,7 +99,8 @@ impl From<AuthRejection> for Problem {
 }
 
 impl Gateway {
-    /// Says who calls with a secret, or without one. A failure is counted, and logged with the path and the peer of the request.
+    /// Says who calls with a secret, or without one. A failure is counted, and logged with the path
+    /// and the peer of the request.
     pub async fn identify(
         &self,
         secret: Option<&str>,
@@ -114,7 +118,8 @@ impl Gateway {
 
     /// Lets a request through that needs no key, as one for an owner's sandbox that its ID or token opens.
     ///
-    /// Returns whether the owner is still [usable](Self::is_usable). The connection of the request ends when that changes.
+    /// Returns whether the owner is still [usable](Self::is_usable). The connection of the request
+    /// ends when that changes.
     pub async fn admits(&self, owner: &str) -> Result<bool, RecordsError> {
         let is_usable = self.is_usable(owner).await?;
         if is_usable {
@@ -189,7 +194,8 @@ fn presented(headers: &HeaderMap) -> Option<String> {
     Some(secret.to_owned())
 }
 
-/// Some clients show nothing but the challenge. A request without a key gets no error there: it did not know that there is one to send.
+/// Some clients show nothing but the challenge. A request without a key gets no error there: it did
+/// not know that there is one to send.
 fn unauthorized(why: &str, error: &ApiError) -> Response {
     let challenge = match why {
         "missing" => HeaderValue::from_static(CHALLENGE),

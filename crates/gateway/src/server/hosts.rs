@@ -1,7 +1,8 @@
 //! Names and pages that may reach a gateway: `Host` and `Origin`.
 //!
-//! A page of some web site can make its name resolve to 127.0.0.1 and then ask a gateway there as if it were its own server. Its requests
-//! carry that name as their `Host`, so on loopback only names are answered that cannot belong to somebody else.
+//! A page of some web site can make its name resolve to 127.0.0.1 and then ask a gateway there as
+//! if it were its own server. Its requests carry that name as their `Host`, so on loopback only
+//! names are answered that cannot belong to somebody else.
 
 use std::net::{IpAddr, SocketAddr};
 

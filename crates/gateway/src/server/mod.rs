@@ -1,4 +1,5 @@
-//! The HTTP server: it composes the routes and the middleware before them, starts and stops. No route knows it.
+//! The HTTP server: it composes the routes and the middleware before them, starts and stops. No
+//! route knows it.
 //!
 //! ```text
 //! connection ── hosts of previews ── observe ── answers ── panics ── hosts ── CORS ── auth ── body limit ── replicas ── route
@@ -47,8 +48,8 @@ use crate::{
 const METRICS: &str = "/metrics";
 
 impl Gateway {
-    /// Returns the routes with their middleware. A layer around them names the caller by a [`Caller`](crate::Caller) in the request's
-    /// extensions.
+    /// Returns the routes with their middleware. A layer around them names the caller by a
+    /// [`Caller`](crate::Caller) in the request's extensions.
     pub fn router(&self) -> Router {
         self.router_with(&[])
     }

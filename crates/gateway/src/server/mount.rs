@@ -20,8 +20,9 @@ use crate::state::Gateway;
 /// Builds the response to a rejected request from its reason.
 pub type Form = fn(&str) -> String;
 
-/// A service of another crate. Requests come to it counted, with names and pages checked, and with a [`Caller`](crate::Caller) in their
-/// extensions unless it reads keys itself. It bounds their bodies itself.
+/// A service of another crate. Requests come to it counted, with names and pages checked, and with
+/// a [`Caller`](crate::Caller) in their extensions unless it reads keys itself. It bounds their
+/// bodies itself.
 #[derive(Clone, Debug)]
 pub struct Mount {
     path: Arc<str>,
@@ -34,8 +35,8 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Answers at a path and all below it with routes that read keys themselves, by [`Gateway::identify`]. The path is none of the
-    /// gateway's own.
+    /// Answers at a path and all below it with routes that read keys themselves, by
+    /// [`Gateway::identify`]. The path is none of the gateway's own.
     pub fn below(path: &str, routes: Router) -> Self {
         Self {
             path: path.into(),
@@ -66,7 +67,8 @@ impl Mount {
         }
     }
 
-    /// Finds in requests that present no key the id of a session, which begins with the [mark](Gateway::mark) of the gateway that made it.
+    /// Finds in requests that present no key the id of a session, which begins with the
+    /// [mark](Gateway::mark) of the gateway that made it.
     #[must_use]
     pub fn naming(mut self, named: fn(&Parts) -> Option<String>) -> Self {
         self.named = Some(named);
@@ -80,7 +82,8 @@ impl Mount {
         self
     }
 
-    /// Lets pages of configured origins send these headers and read those, beside the gateway's own. Names are in lower case.
+    /// Lets pages of configured origins send these headers and read those, beside the gateway's
+    /// own. Names are in lower case.
     #[must_use]
     pub fn headers(mut self, read: &[&'static str], written: &[&'static str]) -> Self {
         self.read = read.iter().copied().map(HeaderName::from_static).collect();

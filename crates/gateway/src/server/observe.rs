@@ -99,7 +99,8 @@ fn known(method: &Method) -> &'static str {
         .map_or("OTHER", |at| names[at])
 }
 
-/// A request that is being answered. It is counted when this is dropped: also where its client has gone before there was an answer.
+/// A request that is being answered. It is counted when this is dropped: also where its client has
+/// gone before there was an answer.
 struct RequestCount {
     method: &'static str,
     route: Arc<str>,

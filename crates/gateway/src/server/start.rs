@@ -57,7 +57,8 @@ pub enum ServeError {
     },
 }
 
-/// Checks what can be checked before anything is started: [`Gateway::serve`](crate::Gateway::serve) does it again.
+/// Checks what can be checked before anything is started: [`Gateway::serve`](crate::Gateway::serve)
+/// does it again.
 pub async fn check(options: &Options, records: &Records) -> Result<(), ServeError> {
     records.check().await?;
     let address = options.listen;

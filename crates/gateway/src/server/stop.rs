@@ -36,15 +36,17 @@ pub struct GatewayServer {
 }
 
 impl GatewayServer {
-    /// Also answers on the listener of a mounted service, without TLS. The service checks `Host` and `Origin` itself; connections are limited,
-    /// and answers completed and logged as the gateway's own.
+    /// Also answers on the listener of a mounted service, without TLS. The service checks `Host`
+    /// and `Origin` itself; connections are limited, and answers completed and logged as the
+    /// gateway's own.
     pub fn with_listener(mut self, listener: TcpListener, routes: Router) -> Self {
         let routes = super::answered(routes, &self.gateway.options.http);
         self.others.push((listener, routes));
         self
     }
 
-    /// Answers until the gateway is stopped; then hands over what others can do, and lets running requests end, for a while.
+    /// Answers until the gateway is stopped; then hands over what others can do, and lets running
+    /// requests end, for a while.
     pub async fn run(self) -> Result<(), ServeError> {
         let (gateway, acceptor) = (self.gateway, self.acceptor);
         gateway.tasks.spawn(crate::containers::sweep(gateway.clone()));
@@ -103,15 +105,16 @@ impl GatewayServer {
 impl Gateway {
     /// Answers on a listener until it is stopped; then lets running requests end, for a while.
     ///
-    /// When this returns no turn runs any more. Sandboxes that sessions still hold end with the interpreter, when the gateway is dropped.
+    /// When this returns no turn runs any more. Sandboxes that sessions still hold end with the
+    /// interpreter, when the gateway is dropped.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
         self.start(listener, &[]).await?.run().await
     }
 
     /// Does everything that can fail before the first request is answered, and answers none yet.
     ///
-    /// The services of others are served beside its own routes. What they do beyond a request they put among its `tasks`, and end when `ending`
-    /// says so.
+    /// The services of others are served beside its own routes. What they do beyond a request they
+    /// put among its `tasks`, and end when `ending` says so.
     pub async fn start(&self, listener: TcpListener, mounts: &[Mount]) -> Result<GatewayServer, ServeError> {
         check(&self.options, &self.records).await?;
         let address = self.options.listen;

@@ -84,7 +84,8 @@ impl Tls {
         current.acceptor.clone()
     }
 
-    /// Reads the files again without waiting for the time to do so, or for a change that the file system's clock is fine enough to show.
+    /// Reads the files again without waiting for the time to do so, or for a change that the file
+    /// system's clock is fine enough to show.
     #[cfg(test)]
     pub(super) fn look_now(&self) {
         let mut current = self.current.lock();

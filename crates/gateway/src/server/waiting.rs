@@ -40,7 +40,8 @@ impl StartReason {
     }
 }
 
-/// Drives `start` to its end, and answers on the listener meanwhile: `/healthz` that the process runs, everything else 503 with the reason.
+/// Drives `start` to its end, and answers on the listener meanwhile: `/healthz` that the process
+/// runs, everything else 503 with the reason.
 pub async fn answer_meanwhile<T>(
     options: &Options,
     listener: &TcpListener,
@@ -56,7 +57,8 @@ pub async fn answer_meanwhile<T>(
         )
         .fallback(move || ready(Problem::from(starting(&of_others)).into_response()));
     let tls = options.tls.as_ref().map(Tls::load).transpose()?;
-    // Every answer ends its connection, so that the next request reaches the server itself. A connection that was just opened is not cut.
+    // Every answer ends its connection, so that the next request reaches the server itself. A
+    // connection that was just opened is not cut.
     let draining = CancellationToken::new();
     draining.cancel();
     let acceptor = Acceptor {

@@ -195,7 +195,8 @@ pub(crate) async fn delete(
     Ok(Json(DeletionAnswer::new("session.file", path)))
 }
 
-/// The path in the sandbox. The guest judges it; here it is only made sure that it is one of a file that a route is for.
+/// The path in the sandbox. The guest judges it; here it is only made sure that it is one of a file
+/// that a route is for.
 fn absolute(path: &str) -> Result<String, Problem> {
     let path = format!("/{}", path.trim_start_matches('/'));
     let inside = path.starts_with("/workspace/") || path.starts_with("/tmp/");

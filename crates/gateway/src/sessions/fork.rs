@@ -1,4 +1,5 @@
-//! `POST /v1/sessions/{id}/fork`: independent sessions that begin with the variables and files of another one.
+//! `POST /v1/sessions/{id}/fork`: independent sessions that begin with the variables and files of
+//! another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,8 @@
 //! Our own REST: sessions, their cells, inputs, files, datasets, processes and tools.
 //!
-//! A session is used by one request at a time; others wait for their turn, or are rejected if too many wait. Requests for its processes
-//! or ports need no turn. A session of another owner is not found.
+//! A session is used by one request at a time; others wait for their turn, or are rejected if too
+//! many wait. Requests for its processes or ports need no turn. A session of another owner is not
+//! found.
 
 pub(crate) mod aliases;
 pub(crate) mod answer;

@@ -1,4 +1,5 @@
-//! `/v1/sessions/{id}/processes`: programs beside cells. They can be used while a cell runs, so requests take no turns.
+//! `/v1/sessions/{id}/processes`: programs beside cells. They can be used while a cell runs, so
+//! requests take no turns.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

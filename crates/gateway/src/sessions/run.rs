@@ -224,7 +224,8 @@ async fn watched(
     Ok(running.finish().await?)
 }
 
-/// Does something with a session that a client waits for: when it goes away, what runs is stopped, and the session is free again when it has.
+/// Does something with a session that a client waits for: when it goes away, what runs is stopped,
+/// and the session is free again when it has.
 pub(super) async fn attended<T: Send + 'static>(
     gateway: &Gateway,
     turn: Exclusive<RestSession>,

@@ -1,7 +1,8 @@
 //! `GET /v1/sessions/{id}/processes/{process}/terminal`: the terminal of a process as a WebSocket.
 //!
-//! Binary messages are bytes of the terminal, in both directions; text messages are JSON. One half of a connection sends what the process
-//! writes, in parts; the other passes on what the client sends. The sandbox keeps output, so a client that does not read costs one part.
+//! Binary messages are bytes of the terminal, in both directions; text messages are JSON. One half
+//! of a connection sends what the process writes, in parts; the other passes on what the client
+//! sends. The sandbox keeps output, so a client that does not read costs one part.
 
 use std::sync::Arc;
 use std::time::Duration;

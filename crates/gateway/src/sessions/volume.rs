@@ -41,7 +41,8 @@ pub(super) async fn begin(
         return Ok((gateway.interpreter()?.session(options), None));
     };
     let (gateway, caller) = (gateway.clone(), caller.clone());
-    // In a task of its own: if the client goes away while the volume is opened, there still is a session that releases it.
+    // In a task of its own: if the client goes away while the volume is opened, there still is a
+    // session that releases it.
     let tasks = gateway.tasks.clone();
     let beginning = tasks.spawn(async move {
         let request = VolumeRequest {

@@ -1,4 +1,5 @@
-//! Open connections: a limited number for each listener and client address, and the owner whose request each one serves.
+//! Open connections: a limited number for each listener and client address, and the owner whose
+//! request each one serves.
 //!
 //! ```text
 //! listener ── ConnectionRoom ── OpenConnection ── requests, or an upgraded protocol
@@ -18,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 /// Time in which a new connection is expected to send the beginning of a request when room is short.
 const FIRST_REQUEST: Duration = Duration::from_secs(2);
 
-/// Time after which a request is a long one. The answer that has a new key may make its own caller an unknown one.
+/// Time after which a request is a long one. The answer that has a new key may make its own caller
+/// an unknown one.
 const LASTING: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
@@ -55,7 +57,8 @@ pub(crate) struct ConnectionPlace {
 pub(crate) struct OpenConnection {
     address: IpAddr,
     activity: Mutex<Activity>,
-    /// Whether it waits until the client reads, which can be long after the end of the answer was handed over.
+    /// Whether it waits until the client reads, which can be long after the end of the answer was
+    /// handed over.
     pub(crate) is_stalled: AtomicBool,
     /// Canceled to end it after the request that it serves.
     pub(crate) retiring: CancellationToken,
@@ -248,7 +251,8 @@ impl OpenConnection {
             .filter(|_| is_lasting || activity.is_upgraded)
     }
 
-    /// Returns since when it waits for a request; `None` if it serves one, still sends an answer, or is so new that its first request is on the way.
+    /// Returns since when it waits for a request; `None` if it serves one, still sends an answer,
+    /// or is so new that its first request is on the way.
     fn idle_since(&self) -> Option<Instant> {
         let activity = lock(&self.activity);
         let is_stalled = self.is_stalled.load(Ordering::Relaxed);

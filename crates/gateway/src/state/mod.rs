@@ -81,11 +81,13 @@ pub struct GatewayState {
     pub(crate) console: ConsoleTickets,
     /// Executions that may run at a time.
     pub(crate) slots: Slots,
-    /// Canceled when it is asked to stop. A gateway that others reach then serves what it has, and has others do new work.
+    /// Canceled when it is asked to stop. A gateway that others reach then serves what it has, and
+    /// has others do new work.
     pub(crate) draining: CancellationToken,
     /// Canceled when it begins to stop: new work is rejected.
     pub stopping: CancellationToken,
-    /// Canceled some time after that, when running work has to end: turns fail, streams and sandboxes are closed.
+    /// Canceled some time after that, when running work has to end: turns fail, streams and
+    /// sandboxes are closed.
     pub ending: CancellationToken,
     /// State that responses share.
     pub(crate) responses: responses::LiveResponses,
@@ -190,7 +192,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the connectors that code of this owner may call: those that its key is granted, or all if no keys are required.
+    /// Returns the connectors that code of this owner may call: those that its key is granted, or
+    /// all if no keys are required.
     pub async fn connectors(&self, owner: &str) -> Result<Vec<Arc<dyn Connector>>, RecordsError> {
         let offered = &self.options.connectors;
         if offered.is_empty() || Caller::is_local(owner) {
@@ -204,7 +207,8 @@ impl Gateway {
             .collect())
     }
 
-    /// Returns the widest network policy of this owner's code: the server's, or that of its key if it is narrower.
+    /// Returns the widest network policy of this owner's code: the server's, or that of its key if
+    /// it is narrower.
     pub(crate) async fn max_network(&self, owner: &str) -> Result<NetworkPolicy, RecordsError> {
         let of_key = self.keys.max_network(owner).await?;
         Ok(of_key.map_or(self.options.max_network, |most| {

@@ -54,7 +54,8 @@ impl Volumes {
     }
 }
 
-/// Releases the contents of a volume that is not in the records any more. What stays after an error costs space, and nothing else.
+/// Releases the contents of a volume that is not in the records any more. What stays after an error
+/// costs space, and nothing else.
 pub(super) async fn forget_contents(store: &Store, id: &str) {
     if let Err(error) = store.unpin(id).await {
         tracing::warn!(

@@ -106,7 +106,8 @@ fn calls_of_one_step_have_containers_of_their_own_and_the_first_is_gone_on_with(
         );
         assert_eq!(logs(&output[2]).trim(), "1");
 
-        // A client that sends the calls back goes on in the first one's container, though the second one's came last.
+        // A client that sends the calls back goes on in the first one's container, though the
+        // second one's came last.
         bench.script(
             "side",
             [runs("c4", "print(x)"), ScriptedAnswer::new().text("Done.")],

@@ -156,7 +156,8 @@ fn a_container_that_nothing_leads_back_to_ends_soon() {
         keyed["metadata"] = json!({"session": "s"});
         bench.script("shot-2", [runs("c", "1"), ScriptedAnswer::new().text("Done.")]);
         bench.post("responses", &keyed).await.ok();
-        // What ends soon is taken out in the order in which it fell idle, so that these would be gone with the next one.
+        // What ends soon is taken out in the order in which it fell idle, so that these would be
+        // gone with the next one.
         shot(&bench, 3, false).await;
         until_few(&bench, 2).await;
         assert_eq!(bench.gateway.containers.count(), 2);

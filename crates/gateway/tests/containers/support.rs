@@ -75,7 +75,8 @@ pub(crate) async fn start(records: Records, change: impl FnOnce(&mut Options)) -
     let scripts = Arc::new(Scripts::default());
     let models = Models::default().with("*", Arc::clone(&scripts) as Arc<dyn Provider>);
     let gateway = Gateway::new(options, records, models, interpreter().await);
-    // One listener looks after containers; the other one says who calls by a header, which here stands for keys.
+    // One listener looks after containers; the other one says who calls by a header, which here
+    // stands for keys.
     let watched = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let serving = gateway.clone();
     tokio::spawn(async move { serving.serve(watched).await.unwrap() });

@@ -1,4 +1,5 @@
-//! Services beside the gateway's routes: what an owner has in one is in one gateway, and is used through the others.
+//! Services beside the gateway's routes: what an owner has in one is in one gateway, and is used
+//! through the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -165,7 +166,8 @@ fn what_an_owner_has_in_a_mounted_service_is_used_through_any_gateway() {
         assert_eq!(text(&one_eve, Method::GET, "/notes/note", Vec::new()).await, "e");
         assert_eq!(two.with_key("cbk_unknown").get("/notes/note").await.0, 401);
 
-        // A body that nobody has read passes through, whatever its size; of one that was read, not more than is remembered.
+        // A body that nobody has read passes through, whatever its size; of one that was read, not
+        // more than is remembered.
         let large = vec![b'x'; 3 << 20];
         let counted = text(&two, Method::PUT, "/notes/file", large.clone()).await;
         assert_eq!(counted, large.len().to_string());

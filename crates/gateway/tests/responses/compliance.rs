@@ -54,7 +54,8 @@ const CORE: [&str; 24] = [
     "error",
 ];
 
-/// The form of a response: every field is there, numbers are numbers, and what may be null is null or of its type.
+/// The form of a response: every field is there, numbers are numbers, and what may be null is null
+/// or of its type.
 fn resource(response: &Value) {
     let fields = response.as_object().unwrap();
     assert_eq!(fields.len(), 31);

@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 use crate::streams::until;
 use crate::support::{Server, block_on, interpreter_tool, serve_with};
 
-/// The name under which the operator has set one up. Metrics are those of the process: no other test has a server of this name.
+/// The name under which the operator has set one up. Metrics are those of the process: no other
+/// test has a server of this name.
 const LABEL: &str = "desk";
 
 /// A server whose tools end as their names say.

@@ -1,4 +1,5 @@
-//! Servers that a request lends to its code: functions that it selects, and servers that it names by their address.
+//! Servers that a request lends to its code: functions that it selects, and servers that it names
+//! by their address.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ use serde_json::{Map, Value, json};
 use crate::market::{read, says};
 use crate::support::{Server, block_on, interpreter, interpreter_tool, listen, runs, serve_with};
 
-/// A function that reads, and one that writes. Answers are the credentials that the shop was given, so nobody should see them.
+/// A function that reads, and one that writes. Answers are the credentials that the shop was given,
+/// so nobody should see them.
 #[derive(Debug)]
 struct Shop {
     name: String,

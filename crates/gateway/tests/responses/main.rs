@@ -1,4 +1,5 @@
-//! The Responses API as a client has it: over HTTP and WebSockets, with scripted models whose code runs in real sandboxes.
+//! The Responses API as a client has it: over HTTP and WebSockets, with scripted models whose code
+//! runs in real sandboxes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Functions in namespaces, as Codex offers them: called, answered, and gone on from in each way that a client can.
+//! Functions in namespaces, as Codex offers them: called, answered, and gone on from in each way
+//! that a client can.
 
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};

@@ -369,7 +369,8 @@ fn a_client_that_goes_away_interrupts_its_cell() {
         let (_, cell) = api.get(&format!("{session}/cells/2")).await;
         assert_eq!(cell["outcome"], "interrupted", "{cell}");
 
-        // The same where the answer is no stream. An interrupt that comes before its first line may cost the kernel.
+        // The same where the answer is no stream. An interrupt that comes before its first line may
+        // cost the kernel.
         let body = json!({"code": "while True: pass", "timeout": 120});
         let (asked, path) = (api.clone(), format!("{session}/cells"));
         let asking = tokio::spawn(async move { asked.post(&path, &body).await });

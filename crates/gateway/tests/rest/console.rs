@@ -35,8 +35,8 @@ fn sessions_runs_turns_and_toolsets_are_seen_in_a_browser() {
     block_on(browse("panels.test.js", None));
 }
 
-/// `CONSOLE_LIVE` is a number of sessions. For the numbers in `docs/performance.md`, `CONSOLE_SCENARIOS` names the file that measures them, and
-/// `CONSOLE_TABLE` a Parquet file.
+/// `CONSOLE_LIVE` is a number of sessions. For the numbers in `docs/performance.md`,
+/// `CONSOLE_SCENARIOS` names the file that measures them, and `CONSOLE_TABLE` a Parquet file.
 #[test]
 fn many_live_sessions_are_listed_while_one_is_used() {
     require!(Chromium);

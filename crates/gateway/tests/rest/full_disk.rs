@@ -1,4 +1,5 @@
-//! A full disk: a cell that has run keeps its outcome, what cannot be stored is refused with 507, and `/readyz` reports it.
+//! A full disk: a cell that has run keeps its outcome, what cannot be stored is refused with 507,
+//! and `/readyz` reports it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -42,7 +42,8 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
     gateway_with(options, Models::default()).await
 }
 
-/// The same with models. Few of these tests import what a template does, which would cost each of them a second.
+/// The same with models. Few of these tests import what a template does, which would cost each of
+/// them a second.
 pub(crate) async fn gateway_with(options: Options, models: Models) -> Gateway {
     over(options, models, builder().preload(Vec::new())).await
 }
@@ -260,7 +261,8 @@ impl Api {
         cell
     }
 
-    /// Starts a cell that never ends by itself, and waits until it runs; its stream, and what has come of that.
+    /// Starts a cell that never ends by itself, and waits until it runs; its stream, and what has
+    /// come of that.
     pub(crate) async fn endless(&self, session: &str) -> (Response, String) {
         let body =
             json!({"code": "print('on', flush=True)\nwhile True: pass", "timeout": 120, "stream": true});

@@ -11,8 +11,9 @@ use super::Guest;
 use super::command::Command;
 use super::path::Refusal;
 
-/// Maximum number of requests that wait for output; further ones are answered at once. Each of the processes that a session may run has
-/// one for its output and one for its end, and some have several clients.
+/// Maximum number of requests that wait for output; further ones are answered at once. Each of the
+/// processes that a session may run has one for its output and one for its end, and some have
+/// several clients.
 const WAITERS: usize = 256;
 
 /// A request for output that is not there yet.

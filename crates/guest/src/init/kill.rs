@@ -14,7 +14,8 @@ const ROUNDS: u32 = 20;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Signals that end no process, as bits. A process that blocks all of them has SIGCONT waiting once it was stopped.
+/// Signals that end no process, as bits. A process that blocks all of them has SIGCONT waiting once
+/// it was stopped.
 const HARMLESS: u64 = bit(libc::SIGCONT) | bit(libc::SIGCHLD) | bit(libc::SIGURG) | bit(libc::SIGWINCH);
 
 const fn bit(signal: i32) -> u64 {
@@ -24,8 +25,8 @@ const fn bit(signal: i32) -> u64 {
 /// Activity that the threads of a process may still have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Activity {
-    /// Nothing: it has ended, or is being taken apart, which takes long for one with much memory. Its parent, which may be a spared
-    /// process, reaps it later.
+    /// Nothing: it has ended, or is being taken apart, which takes long for one with much memory.
+    /// Its parent, which may be a spared process, reaps it later.
     Over,
     /// Nothing until it is continued: it is stopped, and in no system call.
     Stopped,
@@ -37,11 +38,12 @@ pub(super) fn all() -> bool {
     !signal(-1, libc::SIGKILL)
 }
 
-/// Kills all other processes except the spared ones and those below `wardens`; returns whether none of them runs any more.
+/// Kills all other processes except the spared ones and those below `wardens`; returns whether none
+/// of them runs any more.
 ///
-/// First all of them are stopped, so that none can fork. Then each is killed by its pid and the spared ones, a kernel and its kept
-/// copies, continue. A process that hides from `/proc` by making itself undumpable is missed: this cleans up after user code, it is not
-/// a security boundary.
+/// First all of them are stopped, so that none can fork. Then each is killed by its pid and the
+/// spared ones, a kernel and its kept copies, continue. A process that hides from `/proc` by making
+/// itself undumpable is missed: this cleans up after user code, it is not a security boundary.
 pub(super) fn all_but(spared: &[u32], wardens: &[i32]) -> bool {
     let (others, are_stopped) = stop_others(spared, wardens);
     each(&others);
@@ -49,8 +51,8 @@ pub(super) fn all_but(spared: &[u32], wardens: &[i32]) -> bool {
     are_stopped
 }
 
-/// Stops them, and lets the spared ones continue. Returns them if all of them rest: they run nothing of their programs until they are
-/// killed, and nothing after that. Otherwise kills them.
+/// Stops them, and lets the spared ones continue. Returns them if all of them rest: they run
+/// nothing of their programs until they are killed, and nothing after that. Otherwise kills them.
 pub(super) fn stop_all_but(spared: &[u32], wardens: &[i32]) -> Option<Vec<i32>> {
     let (others, are_stopped) = stop_others(spared, wardens);
     if !are_stopped {
@@ -75,7 +77,8 @@ fn proceed(spared: &[u32]) {
     }
 }
 
-/// Returns whether a process can go on: it runs, and no signal waits for it, which could end it once it is not blocked any more.
+/// Returns whether a process can go on: it runs, and no signal waits for it, which could end it
+/// once it is not blocked any more.
 pub(super) fn can_go_on(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let is_harmless = |mask: &str| {
@@ -89,7 +92,8 @@ pub(super) fn can_go_on(pid: u32) -> bool {
         && is_harmless("ShdPnd:")
 }
 
-/// Stops all other processes except the spared ones and those below `wardens`. Returns them, and whether all of them rest.
+/// Stops all other processes except the spared ones and those below `wardens`. Returns them, and
+/// whether all of them rest.
 fn stop_others(spared: &[u32], wardens: &[i32]) -> (Vec<i32>, bool) {
     let spared: Vec<i32> = spared.iter().filter_map(|pid| i32::try_from(*pid).ok()).collect();
     if wardens.is_empty() {

@@ -34,7 +34,8 @@ pub(super) fn stamp() -> u64 {
     nanoseconds(now.tv_sec, now.tv_nsec)
 }
 
-/// Lists regular files below `root` whose inode changed at or after `since`, at most `limit` of them, without following links.
+/// Lists regular files below `root` whose inode changed at or after `since`, at most `limit` of
+/// them, without following links.
 ///
 /// The clock is coarse: a file that changed in the same tick as an earlier listing may appear
 /// twice, but none is missed.

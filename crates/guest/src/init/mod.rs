@@ -420,7 +420,8 @@ impl Guest {
         }
     }
 
-    /// Stops them, and makes the files equal to a snapshot, unless the process that has to go on with these is gone.
+    /// Stops them, and makes the files equal to a snapshot, unless the process that has to go on
+    /// with these is gone.
     fn roll_back(&mut self, snapshot: u64, needed: u32, except: &[u32]) -> std::result::Result<(), Refusal> {
         self.keeps_snapshots()?;
         if !kill::can_go_on(needed) {

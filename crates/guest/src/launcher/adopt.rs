@@ -8,7 +8,8 @@ use cellblock_jail::{Error, Result};
 use rustix::ioctl::{Opcode, opcode};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// `NS_GET_TGID_FROM_PIDNS` of `linux/nsfs.h`, since Linux 6.11: the number here of a process that has a number in a pid namespace.
+/// `NS_GET_TGID_FROM_PIDNS` of `linux/nsfs.h`, since Linux 6.11: the number here of a process that
+/// has a number in a pid namespace.
 const NUMBER_HERE: Opcode = opcode::read::<libc::c_int>(0xb7, 0x7);
 
 /// Returns the process's pid in the keep, and its pidfd. The room's first process is never

@@ -15,13 +15,15 @@ use serde::{Deserialize, Serialize};
 pub struct ImageTree {
     /// The host's directory.
     pub directory: PathBuf,
-    /// Whether it is a whole root filesystem. Otherwise it is mounted at `/opt/python` of a tree with the machine's programs.
+    /// Whether it is a whole root filesystem. Otherwise it is mounted at `/opt/python` of a tree
+    /// with the machine's programs.
     pub is_root: bool,
     /// Path of the interpreter below the directory.
     pub interpreter: String,
     /// A directory below it that the loader must search, if any.
     pub library_path: Option<String>,
-    /// Whether the interpreter can leave the directory of a script out of its search path, as Python can since 3.11.
+    /// Whether the interpreter can leave the directory of a script out of its search path, as
+    /// Python can since 3.11.
     pub has_safe_path: bool,
     /// Environment of kernels and commands, except for what every sandbox sets.
     pub environment: BTreeMap<String, String>,
@@ -50,7 +52,8 @@ impl ImageTree {
         self.inside().join(&self.interpreter)
     }
 
-    /// Returns how commands of a sandbox call the interpreter. Without namespaces, it has another path, and is found along `PATH`.
+    /// Returns how commands of a sandbox call the interpreter. Without namespaces, it has another
+    /// path, and is found along `PATH`.
     pub fn command(&self) -> PathBuf {
         match Path::new(&self.interpreter).file_name() {
             Some(name) if !self.is_root => name.into(),
@@ -67,8 +70,8 @@ impl ImageTree {
         }
     }
 
-    /// Returns the environment of a process that sees the image at `at`, and programs beside the kernel's package at `programs`.
-    /// Variables in `fixed` are those that every sandbox sets.
+    /// Returns the environment of a process that sees the image at `at`, and programs beside the
+    /// kernel's package at `programs`. Variables in `fixed` are those that every sandbox sets.
     pub(super) fn environment(&self, at: &Path, programs: &str, fixed: &[(&str, String)]) -> Vec<String> {
         const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
         let mut variables = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
@@ -115,8 +118,8 @@ pub struct Launch {
     /// lacks. Its first kernel imports `preload` and then waits for the snapshot.
     #[serde(default)]
     pub walled: bool,
-    /// Whether a snapshot of this machine is taken before its kernels have a first message: each seeds its generators when that
-    /// arrives.
+    /// Whether a snapshot of this machine is taken before its kernels have a first message: each
+    /// seeds its generators when that arrives.
     #[serde(default)]
     pub snapshot: bool,
 }
@@ -146,7 +149,8 @@ pub enum Operation {
         /// Limits of the room.
         limits: RoomLimits,
     },
-    /// Forks a kernel into a room. Descriptors: the kernel's ends of its channel, stdout, stderr and its spare channel.
+    /// Forks a kernel into a room. Descriptors: the kernel's ends of its channel, stdout, stderr
+    /// and its spare channel.
     StartKernel {
         /// The room.
         room: String,
@@ -165,8 +169,9 @@ pub enum Operation {
         /// Its pid in the room.
         pid: u32,
     },
-    /// Moves a kept copy of a kernel into the fresh kernel of another room, which continues as the copy or ends. Descriptors: the
-    /// `pagemap` files of both, if the host may see physical addresses.
+    /// Moves a kept copy of a kernel into the fresh kernel of another room, which continues as the
+    /// copy or ends. Descriptors: the `pagemap` files of both, if the host may see physical
+    /// addresses.
     MoveKernel {
         /// The room of the copy.
         room: String,
@@ -239,8 +244,8 @@ pub enum LauncherEvent {
     Reply {
         /// Id of the request.
         id: u64,
-        /// The result. `CreateRoom` attaches the guest's pidfd, `FindProcess`, `StartKernel` and `AdoptKernel` the
-        /// kernel's.
+        /// The result. `CreateRoom` attaches the guest's pidfd, `FindProcess`, `StartKernel` and
+        /// `AdoptKernel` the kernel's.
         result: Result<LauncherReply, String>,
     },
     /// A kernel ended.

@@ -254,8 +254,9 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Returns how long queued requests still wait for the next template; `None` if none waits for one. Zero once the time has
-    /// passed: it may pass while another request is answered, and nothing else would wake this process.
+    /// Returns how long queued requests still wait for the next template; `None` if none waits for
+    /// one. Zero once the time has passed: it may pass while another request is answered, and
+    /// nothing else would wake this process.
     fn pause(&self) -> Option<Duration> {
         let left = TEMPLATE_PAUSE.saturating_sub(self.template_started.elapsed());
         (self.template.is_none() && !self.queued.is_empty()).then_some(left)
@@ -316,8 +317,8 @@ impl<'a> Keeper<'a> {
         Ok((self.last_token, pidfd))
     }
 
-    /// Starts a process that moves a kernel and answers the request: it may take a while. Pids come from inside the rooms: each may
-    /// name any process of its room, but no other.
+    /// Starts a process that moves a kernel and answers the request: it may take a while. Pids come
+    /// from inside the rooms: each may name any process of its room, but no other.
     fn move_kernel(
         &mut self,
         request: u64,

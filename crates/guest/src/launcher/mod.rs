@@ -35,7 +35,8 @@ pub const NAME: &str = "cellblock-launcher";
 
 /// Runs the launcher on standard input; returns its exit code.
 pub fn run() -> i32 {
-    // SAFETY: standard input is open: the host passes the control socket there, and nothing else in this process uses it.
+    // SAFETY: standard input is open: the host passes the control socket there, and nothing else in
+    // this process uses it.
     let control = unsafe { OwnedFd::from_raw_fd(0) };
     let launch = match fds::receive::<Launch>(&control) {
         Ok(Some((launch, _))) => launch,

@@ -17,7 +17,8 @@ pub const NAME: &str = "cellblock-mounter";
 /// Serves one request on standard input: the path of a file, with the file as a descriptor.
 /// Responds with the mount, or with an error.
 pub fn run() -> i32 {
-    // SAFETY: standard input is open: the host passes the socket there, and nothing else in this process uses it.
+    // SAFETY: standard input is open: the host passes the socket there, and nothing else in this
+    // process uses it.
     let host = unsafe { OwnedFd::from_raw_fd(0) };
     match serve(&host) {
         Ok(()) => 0,

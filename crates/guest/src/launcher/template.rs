@@ -25,12 +25,12 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 const PROGRAMS: &str = "/opt/cellblock/bin";
 /// Additional variables that make forks of it cheap, and that commands do not need.
 const FOR_FORKS: [&str; 3] = [
-    // Python's small objects in one heap, not in arenas of their own, and the heap in large pages: a fork then copies far fewer page
-    // table entries.
+    // Python's small objects in one heap, not in arenas of their own, and the heap in large pages:
+    // a fork then copies far fewer page table entries.
     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
     "PYTHONMALLOC=malloc",
-    // The allocator of pyarrow, which pandas imports, otherwise starts a thread, with which nothing can be copied: no standby, no
-    // checkpoint, no fork.
+    // The allocator of pyarrow, which pandas imports, otherwise starts a thread, with which nothing
+    // can be copied: no standby, no checkpoint, no fork.
     "JE_ARROW_MALLOC_CONF=background_thread:false",
 ];
 
@@ -110,7 +110,8 @@ pub(super) struct Template {
 impl Template {
     /// Starts the image's Python.
     ///
-    /// That of a root filesystem is somebody else's program: it has the filters before it runs, and cannot leave them out.
+    /// That of a root filesystem is somebody else's program: it has the filters before it runs, and
+    /// cannot leave them out.
     pub(super) fn start(launch: &Launch, filters: &CompiledFilters) -> Result<Self> {
         let (socket, theirs) = fds::packet_pair()?;
         let program = launch.image.program();

@@ -43,7 +43,8 @@ impl<W: Write> Write for HashingWriter<W> {
 }
 
 impl OpenImage {
-    /// Writes the image as an archive, compressed with this zstd level (1 to 22). The same image gives the same bytes.
+    /// Writes the image as an archive, compressed with this zstd level (1 to 22). The same image
+    /// gives the same bytes.
     ///
     /// Fails if the image on disk is not what its address says. `name` is how errors call the destination.
     pub async fn export(

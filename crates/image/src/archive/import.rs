@@ -41,8 +41,9 @@ fn expect(from: HashingReader<impl Read>, sha256: Option<&str>, origin: &str) ->
 impl ImageStore {
     /// Adds the image of an archive to this store and returns it. `origin` is how errors call the archive.
     ///
-    /// Nothing is kept unless the whole archive is read, its SHA-256 is `sha256` (hex) where that is given, and its files have the address
-    /// that its manifest names. An image that is here already is returned without reading on.
+    /// Nothing is kept unless the whole archive is read, its SHA-256 is `sha256` (hex) where that
+    /// is given, and its files have the address that its manifest names. An image that is here
+    /// already is returned without reading on.
     pub async fn import(
         &self,
         from: impl Read + Send + 'static,

@@ -7,7 +7,8 @@
 //! └── python/… or root/…     files and links, sorted by path; links of `python` are relative and stay in it
 //! ```
 //!
-//! The content address in the manifest covers every file, so an import that succeeds holds exactly what was exported.
+//! The content address in the manifest covers every file, so an import that succeeds holds exactly
+//! what was exported.
 
 mod export;
 mod import;
@@ -27,7 +28,8 @@ const MANIFEST: &str = "manifest.json";
 /// Member of an archive that lists the packages with their hashes.
 const LOCK: &str = "requirements.lock";
 
-/// Returns the file name of an image's archive, such as `cellblock-image-default-x86_64-0123456789ab.tar.zst`.
+/// Returns the file name of an image's archive, such as
+/// `cellblock-image-default-x86_64-0123456789ab.tar.zst`.
 pub fn archive_name(manifest: &Manifest) -> String {
     format!(
         "cellblock-image-{}-{}-{}.tar.zst",

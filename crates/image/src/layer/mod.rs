@@ -77,7 +77,8 @@ pub async fn resolve_layer(
         .map_err(|error| LayerError::Image(error.into()))?
 }
 
-/// Removes the layers that no session uses and none has used for so long, and empties the installer's cache unless something is built.
+/// Removes the layers that no session uses and none has used for so long, and empties the
+/// installer's cache unless something is built.
 pub async fn prune_layers(home: &Home, unused: Duration) -> Result<RemovedLayers> {
     let home = home.clone();
     let pruned = tokio::task::spawn_blocking(move || {

@@ -64,7 +64,8 @@ pub(super) fn made(image: &OpenImage, key: &str) -> Option<Layer> {
     })
 }
 
-/// Empties the installer's cache, unless more than so many builds run, which may need it. What remains costs space, and nothing else.
+/// Empties the installer's cache, unless more than so many builds run, which may need it. What
+/// remains costs space, and nothing else.
 pub(super) fn clean_cache(home: &Home, builds: usize) {
     if running_builds(home).len() <= builds {
         let _ = remove(&home.cache().join("uv"));

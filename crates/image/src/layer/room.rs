@@ -50,7 +50,8 @@ pub(super) fn hold(dir: &Path) -> Option<LayerUse> {
     Some(LayerUse(Arc::new(RoomLock(lock))))
 }
 
-/// Makes room for a new layer of a size below a limit. `clean` empties the installer's cache, which is done first.
+/// Makes room for a new layer of a size below a limit. `clean` empties the installer's cache, which
+/// is done first.
 pub(super) fn make(home: &Home, new: u64, limit: u64, clean: impl FnOnce()) -> Result<(), LayerError> {
     if new > limit {
         return Err(LayerError::TooLarge { actual: new, limit });
@@ -66,7 +67,8 @@ pub(super) fn make(home: &Home, new: u64, limit: u64, clean: impl FnOnce()) -> R
     Ok(())
 }
 
-/// Removes layers that nobody uses and nobody has used for so long, the least recently used first, until so many bytes are free.
+/// Removes layers that nobody uses and nobody has used for so long, the least recently used first,
+/// until so many bytes are free.
 pub(super) fn remove_unused(home: &Home, unused: Duration, bytes: u64) -> Result<RemovedLayers> {
     let mut removed = RemovedLayers::default();
     if bytes == 0 {
@@ -144,7 +146,8 @@ pub(super) fn size(folder: &Path) -> Result<u64> {
     Ok(files.values().sum())
 }
 
-/// Size of what only the installer's cache has: packages of layers are links to it where the filesystem cannot clone files.
+/// Size of what only the installer's cache has: packages of layers are links to it where the
+/// filesystem cannot clone files.
 fn cached(home: &Home) -> u64 {
     let mut bytes = 0;
     // Other programs may remove files from it meanwhile.

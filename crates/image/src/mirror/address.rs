@@ -19,8 +19,8 @@ const ARCHIVE: &str = ".tar.zst";
 /// Location of ready images: a folder with `images.json`, the same behind HTTP, a repository of an OCI
 /// registry, or one archive.
 ///
-/// Read from a path, `file://…`, `https://…`, `http://…` or `oci://HOST/REPOSITORY[:TAG]`. [`Display`](fmt::Display) leaves a password
-/// out.
+/// Read from a path, `file://…`, `https://…`, `http://…` or `oci://HOST/REPOSITORY[:TAG]`.
+/// [`Display`](fmt::Display) leaves a password out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mirror(Kind);
 

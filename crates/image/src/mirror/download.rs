@@ -136,7 +136,8 @@ impl PartGuard {
     }
 }
 
-/// Starts a download. Only an archive whose hash is known is kept: of another, nobody could say whether the rest belongs to it.
+/// Starts a download. Only an archive whose hash is known is kept: of another, nobody could say
+/// whether the rest belongs to it.
 pub(super) fn start(
     home: &Home,
     request: &Request,

@@ -64,7 +64,8 @@ impl MirrorEntry {
     }
 }
 
-/// Adds an archive to the index of the folder that holds it, in place of an older one of the same name, machine and layout.
+/// Adds an archive to the index of the folder that holds it, in place of an older one of the same
+/// name, machine and layout.
 pub fn add_to_mirror(folder: &Path, entry: MirrorEntry) -> Result<()> {
     let path = folder.join(INDEX);
     let mut index = match fs::read(&path) {

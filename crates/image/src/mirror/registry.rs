@@ -1,7 +1,8 @@
 //! Archives in an OCI registry: a manifest with one layer, which is the archive.
 //!
-//! Pushed with `oras push HOST/REPOSITORY:NAME-MACHINE FILE:application/vnd.cellblock.image.v1.tar+zstd`. The protocol is that of the
-//! OCI distribution specification 1.1.
+//! Pushed with `oras push HOST/REPOSITORY:NAME-MACHINE
+//! FILE:application/vnd.cellblock.image.v1.tar+zstd`. The protocol is that of the OCI distribution
+//! specification 1.1.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -178,7 +179,8 @@ impl Repository {
 impl FromStr for Repository {
     type Err = String;
 
-    /// Reads `[USER:PASSWORD@]HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`. A registry of this machine needs no encryption.
+    /// Reads `[USER:PASSWORD@]HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`. A registry of this machine
+    /// needs no encryption.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             "a registry's mirror is `oci://HOST/REPOSITORY`, with `:TAG` or `@sha256:…` for one image"

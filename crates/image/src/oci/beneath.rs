@@ -1,5 +1,6 @@
-//! The root of an image while it is unpacked. Its links are those of an image that may be hostile, so every path is resolved by
-//! Linux beneath the root, as in a container: `/` and `..` of a link lead to the root at most.
+//! The root of an image while it is unpacked. Its links are those of an image that may be hostile,
+//! so every path is resolved by Linux beneath the root, as in a container: `/` and `..` of a link
+//! lead to the root at most.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -1,4 +1,5 @@
-//! The documents and layers of an image: files of a folder, or members of an archive, which are read where they are.
+//! The documents and layers of an image: files of a folder, or members of an archive, which are
+//! read where they are.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -55,7 +56,8 @@ impl Blobs {
             .map(Self::Folder)
     }
 
-    /// Lists the members of an archive. A compressed one, or one that arrives through a pipe, is first unpacked to `spool`.
+    /// Lists the members of an archive. A compressed one, or one that arrives through a pipe, is
+    /// first unpacked to `spool`.
     pub(super) fn archive(from: File, spool: &Path, most: u64, origin: &str) -> Result<Self> {
         let damaged = |error: io::Error| invalid(origin, format!("it is cut short or damaged: {error}"));
         let mut file = from;

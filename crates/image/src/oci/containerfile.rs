@@ -20,7 +20,8 @@ pub struct Containerfile {
 }
 
 impl ImageStore {
-    /// Builds a Containerfile with `buildah`, and imports the result. Its instructions run as buildah confines them, not in a sandbox.
+    /// Builds a Containerfile with `buildah`, and imports the result. Its instructions run as
+    /// buildah confines them, not in a sandbox.
     pub async fn build_containerfile(&self, file: Containerfile, sink: Sink) -> Result<OpenImage> {
         let store = self.clone();
         let (source, built) = tokio::task::spawn_blocking({

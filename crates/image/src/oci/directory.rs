@@ -12,7 +12,8 @@ use crate::error::IoResultExt as _;
 use crate::error::invalid;
 use crate::{Result, Sink, stop};
 
-/// Copies everything below a folder, except for what is mounted there, and what is neither file, folder nor link.
+/// Copies everything below a folder, except for what is mounted there, and what is neither file,
+/// folder nor link.
 pub(super) fn copy(
     from: &Path,
     root: &mut RootDirectory,

@@ -1,4 +1,5 @@
-//! The JSON documents of OCI and Docker archives, as far as they are needed. Everything in them is checked where it is used.
+//! The JSON documents of OCI and Docker archives, as far as they are needed. Everything in them is
+//! checked where it is used.
 
 use std::collections::BTreeMap;
 

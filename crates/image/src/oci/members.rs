@@ -9,7 +9,8 @@ use sha2::{Digest as _, Sha256};
 /// Bytes of a digest that are kept: nobody finds two names for which they are the same.
 const KEPT: usize = 16;
 
-/// A set of paths, of which it keeps digests: millions of long names, which are small in a compressed layer, would take gigabytes.
+/// A set of paths, of which it keeps digests: millions of long names, which are small in a
+/// compressed layer, would take gigabytes.
 #[derive(Debug, Default)]
 pub(super) struct MemberSet(HashSet<[u8; KEPT]>);
 

@@ -6,7 +6,8 @@
 //! folder ─────────┴─────────> copied ─────────────┴─> mount points ─> Python found ─> addressed, renamed into place
 //! ```
 //!
-//! Nothing of the image runs meanwhile, and nothing of it decides where its files go: paths are resolved beneath its root.
+//! Nothing of the image runs meanwhile, and nothing of it decides where its files go: paths are
+//! resolved beneath its root.
 
 mod beneath;
 mod blobs;
@@ -130,7 +131,8 @@ struct Config {
 impl ImageStore {
     /// Adds a root filesystem to this store and returns its image.
     ///
-    /// Nothing is kept unless all of it was read, everything has the digest that names it, and it contains a Python that cells can run with.
+    /// Nothing is kept unless all of it was read, everything has the digest that names it, and it
+    /// contains a Python that cells can run with.
     pub async fn import_root(&self, source: RootSource, sink: Sink) -> Result<OpenImage> {
         let store = self.clone();
         tokio::task::spawn_blocking(move || store.import_root_blocking(&source, &LIMITS, &sink)).await?

@@ -122,7 +122,8 @@ fn look(root: &RootDirectory, candidate: &Path) -> Option<Python> {
     })
 }
 
-/// Returns the minor version of the standard library of a prefix: the one that the program is named for, or the only one.
+/// Returns the minor version of the standard library of a prefix: the one that the program is named
+/// for, or the only one.
 fn standard_library(root: &RootDirectory, prefix: &Path, named: Option<u32>) -> Option<u32> {
     let has = |minor: &u32| {
         root.read(&prefix.join(format!("lib/python3.{minor}/os.py")))

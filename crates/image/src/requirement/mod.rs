@@ -1,8 +1,8 @@
 //! One requirement of a cell: a name, extras, versions and a marker, and nothing that could lead
 //! elsewhere.
 //!
-//! This is PEP 508 without its URLs. Options, paths and editable installs are not part of it, so that a string that
-//! parses can be written into a requirements file without changing what uv does.
+//! This is PEP 508 without its URLs. Options, paths and editable installs are not part of it, so
+//! that a string that parses can be written into a requirements file without changing what uv does.
 
 mod marker;
 mod scan;

@@ -71,8 +71,8 @@ impl Uv {
         self
     }
 
-    /// Returns how files get from the cache to where they are installed. A clone is a link where the filesystem cannot clone, which is
-    /// safe only if nobody else uses the cache.
+    /// Returns how files get from the cache to where they are installed. A clone is a link where
+    /// the filesystem cannot clone, which is safe only if nobody else uses the cache.
     pub(crate) fn link_mode(&self) -> &'static str {
         if self.cache.is_some() { "clone" } else { "copy" }
     }

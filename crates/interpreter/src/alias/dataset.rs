@@ -39,8 +39,8 @@ pub struct CanonicalDataset {
 }
 
 impl AliasStore {
-    /// Stores `{"aliases": {"<alias>": <value>, …}, "result": <value>}` with each value's bytes as they were recorded; `result`
-    /// only if there is one.
+    /// Stores `{"aliases": {"<alias>": <value>, …}, "result": <value>}` with each value's bytes as
+    /// they were recorded; `result` only if there is one.
     ///
     /// A table is represented by its artifact: `{"format", "sha256", "bytes", "rows", "url"}`. The
     /// document is kept as long as this store; to keep it longer, pin it and the tables that it

@@ -39,8 +39,8 @@ pub(super) fn survey(stream: &Blob, limits: &DecodingLimits) -> Result<Rows, Out
     Ok(rows(&batches.schema, batches.rows, ends))
 }
 
-/// Returns the stream without secrets, in names and in columns of text, and what a record says of it. A stream with a secret elsewhere is
-/// rejected.
+/// Returns the stream without secrets, in names and in columns of text, and what a record says of
+/// it. A stream with a secret elsewhere is rejected.
 pub(super) fn redacted(
     stream: &Blob,
     redaction: &Redaction,

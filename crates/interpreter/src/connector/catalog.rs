@@ -15,8 +15,8 @@ const TOKEN_CHARS: usize = 4;
 /// Maximum number of characters of a function's description.
 const ABOUT: usize = 120;
 
-/// Returns the section of a system prompt that lists the functions, within about so many tokens. Asks the connectors for them; an
-/// empty text means that there are no connectors.
+/// Returns the section of a system prompt that lists the functions, within about so many tokens.
+/// Asks the connectors for them; an empty text means that there are no connectors.
 pub async fn catalog(connectors: &[Arc<dyn Connector>], tokens: usize) -> String {
     let bundles = Grants::new(connectors, GrantTerms::default()).bundles().await;
     written(&bundles, tokens.saturating_mul(TOKEN_CHARS))

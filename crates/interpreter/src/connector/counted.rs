@@ -18,7 +18,8 @@ use crate::output::redact;
 const FETCHES: &str = "cellblock::fetches";
 /// Outcome of a call that its cell did not wait for.
 pub(super) const CANCELED: &str = "canceled";
-/// Labels of calls that name no function of the session, of functions of a session's client, and of functions beyond the limit.
+/// Labels of calls that name no function of the session, of functions of a session's client, and of
+/// functions beyond the limit.
 const UNKNOWN: &str = "(unknown)";
 const REQUESTED: &str = "(requested)";
 const OTHER: &str = "(other)";
@@ -94,7 +95,8 @@ impl CountedFetch {
         self.since.elapsed()
     }
 
-    /// Returns the arguments as JSON, without the connector's secrets and what looks like one, and without what is long.
+    /// Returns the arguments as JSON, without the connector's secrets and what looks like one, and
+    /// without what is long.
     fn logged_arguments(&mut self) -> Option<String> {
         let mut arguments = self.arguments.take()?;
         // Before anything is cut, so that no part of a secret is left.

@@ -19,7 +19,8 @@ const COLUMNS: usize = 30;
 const OPEN: &str = "<fetch_log>\n";
 const CLOSE: &str = "</fetch_log>";
 
-/// Returns the calls of connectors of a cell within so many tokens, in an element `fetch_log`; an empty text if there are none.
+/// Returns the calls of connectors of a cell within so many tokens, in an element `fetch_log`; an
+/// empty text if there are none.
 ///
 /// Nothing in it can close the element: `<` and `>` of data are escaped as in JSON.
 pub fn fetch_log(fetches: &[FetchRecord], dropped: u32, tokens: usize) -> String {
@@ -44,7 +45,8 @@ pub fn fetch_log(fetches: &[FetchRecord], dropped: u32, tokens: usize) -> String
     text + CLOSE
 }
 
-/// Returns one call in about so many characters: what it was, what came of it, and as many of its rows as there is room for.
+/// Returns one call in about so many characters: what it was, what came of it, and as many of its
+/// rows as there is room for.
 fn entry(fetch: &FetchRecord, chars: usize) -> String {
     let arguments = Value::Object(fetch.arguments.clone()).to_string();
     let mut text = format!(

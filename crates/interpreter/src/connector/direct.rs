@@ -13,8 +13,8 @@ pub async fn bundles(connectors: &[Arc<dyn Connector>]) -> Vec<Bundle> {
     Grants::new(connectors, GrantTerms::default()).bundles().await
 }
 
-/// Calls a function as code in a session would, with the same checks and without the secrets. Returns the record of the call, which
-/// says how it ended, and the answer if it is JSON.
+/// Calls a function as code in a session would, with the same checks and without the secrets.
+/// Returns the record of the call, which says how it ended, and the answer if it is JSON.
 pub async fn call(
     connector: Arc<dyn Connector>,
     function: &str,

@@ -17,8 +17,9 @@ pub enum FetchAnswer {
     LargeValue(Value, LargeAnswer),
     /// An answer that was received and is not read yet, because it is large.
     Unread(UnreadAnswer),
-    /// A table as an Arrow IPC stream, which code gets as a data frame. Batches have at most 1,048,576 rows and 256 MiB, are not
-    /// compressed, and have no dictionaries, views, unions, intervals or run ends.
+    /// A table as an Arrow IPC stream, which code gets as a data frame. Batches have at most
+    /// 1,048,576 rows and 256 MiB, are not compressed, and have no dictionaries, views, unions,
+    /// intervals or run ends.
     Arrow(Blob),
 }
 
@@ -50,7 +51,8 @@ impl UnreadAnswer {
 }
 
 impl FetchAnswer {
-    /// Makes a table of records, which are objects. A column whose values have no type in common has them as JSON text.
+    /// Makes a table of records, which are objects. A column whose values have no type in common
+    /// has them as JSON text.
     pub fn records(rows: &[Value]) -> Result<Self, ConnectorError> {
         let parse = |text: String| ConnectorError::new(ConnectorErrorKind::Parse, text);
         let limits = DecodingLimits::default();
@@ -73,7 +75,8 @@ impl FetchAnswer {
 }
 
 impl FetchAnswer {
-    /// Makes a table of the records in the list under a key of a JSON document, of which only some are in memory at a time.
+    /// Makes a table of the records in the list under a key of a JSON document, of which only some
+    /// are in memory at a time.
     pub fn records_of(document: &Blob, key: &str) -> Result<Self, ConnectorError> {
         let made = RecordColumns::stream_of(document, Some(key), &DecodingLimits::default());
         let (_, stream) = made.map_err(|why| {

@@ -101,8 +101,8 @@ impl Grants {
         }))
     }
 
-    /// Returns the same with these connectors lent in addition, in the place of those that were lent before, and of its own with the
-    /// same names.
+    /// Returns the same with these connectors lent in addition, in the place of those that were
+    /// lent before, and of its own with the same names.
     pub(crate) fn lending(&self, connectors: &[Arc<dyn Connector>]) -> Self {
         let inner = &self.0;
         let lendings = inner.lendings + 1;
@@ -129,8 +129,8 @@ impl Grants {
         }))
     }
 
-    /// Returns what a kernel binds of the connectors that others did not have: those that are lent, and its own that are not hidden
-    /// any more.
+    /// Returns what a kernel binds of the connectors that others did not have: those that are lent,
+    /// and its own that are not hidden any more.
     pub(crate) async fn since(&self, before: &Self) -> Vec<Bundle> {
         let had = |it: &Arc<SessionConnector>| before.0.granted.iter().any(|other| Arc::ptr_eq(it, other));
         let new = self.0.granted.iter().filter(|it| !had(it));
@@ -142,7 +142,8 @@ impl Grants {
         self.0.waits.total()
     }
 
-    /// Returns what a kernel binds. All connectors are asked at the same time; one that does not answer has no functions yet.
+    /// Returns what a kernel binds. All connectors are asked at the same time; one that does not
+    /// answer has no functions yet.
     pub(crate) async fn bundles(&self) -> Vec<Bundle> {
         let mut bundles = join_all(self.0.granted.iter().map(|granted| granted.bundle())).await;
         let mut room = CARD_BYTES;
@@ -249,7 +250,8 @@ impl Inner {
         }
     }
 
-    /// Returns the answer, whether it is that of another call, and the arguments with defaults for an envelope.
+    /// Returns the answer, whether it is that of another call, and the arguments with defaults for
+    /// an envelope.
     async fn answer(
         self: &Arc<Self>,
         fetch: FetchCall,
@@ -296,7 +298,8 @@ impl Inner {
         Ok((answer, cached, arguments))
     }
 
-    /// Returns where answers are kept, and whose they are there. Those of connectors that a request named are its session's.
+    /// Returns where answers are kept, and whose they are there. Those of connectors that a request
+    /// named are its session's.
     fn memo_of(&self, policy: MemoPolicy, lent: bool) -> (&Memo, &str) {
         match (policy, &self.terms.allowance) {
             (MemoPolicy::Shared(_), Some(allowance)) if !lent => (&self.terms.shared, allowance.owner()),

@@ -1,5 +1,5 @@
-//! Limits of large answers in memory: the host reads and converts only so many bytes of them at the same time, for a session and for all
-//! sessions together. Others wait in files.
+//! Limits of large answers in memory: the host reads and converts only so many bytes of them at the
+//! same time, for a session and for all sessions together. Others wait in files.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -93,13 +93,14 @@ fn units(bytes: u64) -> u32 {
         .min(u32::MAX >> 3)
 }
 
-/// Bytes of a large answer that count against the limits of its session and of the host, until the host no longer has them in memory.
+/// Bytes of a large answer that count against the limits of its session and of the host, until the
+/// host no longer has them in memory.
 #[derive(Debug)]
 pub struct LargeAnswer(Vec<OwnedSemaphorePermit>);
 
 impl LargeAnswer {
-    /// Waits until an answer of so many bytes may be in memory. Its holder must not wait for another: a call that has bytes of
-    /// the host waits for nothing, so that all get theirs.
+    /// Waits until an answer of so many bytes may be in memory. Its holder must not wait for
+    /// another: a call that has bytes of the host waits for nothing, so that all get theirs.
     pub async fn reserve(bytes: u64) -> Self {
         let mut held = Vec::new();
         if let Ok(session) = SESSION.try_with(Arc::clone) {

@@ -14,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 use super::ConnectorError;
 use super::answer::StoredAnswer;
 
-/// Limits of what is kept: 1000 answers, 32 MiB of memory, or 32 files with 256 MiB. The oldest answers go first.
+/// Limits of what is kept: 1000 answers, 32 MiB of memory, or 32 files with 256 MiB. The oldest
+/// answers go first.
 const ANSWERS: usize = 1000;
 const WEIGHT: u64 = 32 << 20;
 /// Minimum weight of a file, and its bytes per unit of weight.
@@ -30,8 +31,9 @@ pub enum MemoPolicy {
     /// Those of the same session, until it forgets.
     #[default]
     Session,
-    /// Those within this time in all sessions of the same owner in an [`Interpreter`](crate::Interpreter). Its sessions have no
-    /// other connector of this name with this policy. Sessions without a known owner share nothing.
+    /// Those within this time in all sessions of the same owner in an
+    /// [`Interpreter`](crate::Interpreter). Its sessions have no other connector of this name with
+    /// this policy. Sessions without a known owner share nothing.
     Shared(Duration),
 }
 
@@ -87,8 +89,9 @@ impl fmt::Debug for Memo {
 }
 
 impl Memo {
-    /// Returns the answer of an earlier equal call, or makes the call. Failures are not kept, and answers that are older than
-    /// `lifetime` do not count. The flag says whether the answer is that of another call.
+    /// Returns the answer of an earlier equal call, or makes the call. Failures are not kept, and
+    /// answers that are older than `lifetime` do not count. The flag says whether the answer is
+    /// that of another call.
     pub(super) async fn get(
         &self,
         key: CallKey,

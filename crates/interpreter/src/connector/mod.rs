@@ -6,8 +6,8 @@
 //!   └──fresh copy── redaction <──────────────────────────┘
 //! ```
 //!
-//! A session has only the connectors that its [options](crate::session::SessionOptions) name. Credentials stay on the host, and
-//! are removed by value from everything that comes back.
+//! A session has only the connectors that its [options](crate::session::SessionOptions) name.
+//! Credentials stay on the host, and are removed by value from everything that comes back.
 
 use std::fmt::Debug;
 use std::time::Instant;
@@ -67,8 +67,9 @@ pub trait Connector: Send + Sync + Debug {
     /// Returns its functions. [`Card::function`] is chosen by the session.
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>>;
 
-    /// Calls the function with this [`Card::name`]. The arguments match its schema, as far as that can be checked. Dropping the
-    /// future cancels the call, which happens at `until` at the latest. The connector limits the time and the size of an answer.
+    /// Calls the function with this [`Card::name`]. The arguments match its schema, as far as that
+    /// can be checked. Dropping the future cancels the call, which happens at `until` at the
+    /// latest. The connector limits the time and the size of an answer.
     fn fetch(
         &self,
         function: &str,
@@ -76,7 +77,8 @@ pub trait Connector: Send + Sync + Debug {
         until: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>>;
 
-    /// Checks that the far side can be reached, without calling a function. By default, asks for the functions.
+    /// Checks that the far side can be reached, without calling a function. By default, asks for
+    /// the functions.
     fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         Box::pin(async { self.cards().await.map(drop) })
     }
@@ -89,8 +91,8 @@ pub trait Connector: Send + Sync + Debug {
         MemoPolicy::default()
     }
 
-    /// Returns whether the session's client answers its calls. The time that a cell waits for its client does not count toward
-    /// the cell's timeout, so such a call may last beyond `until`.
+    /// Returns whether the session's client answers its calls. The time that a cell waits for its
+    /// client does not count toward the cell's timeout, so such a call may last beyond `until`.
     fn waits_for_client(&self) -> bool {
         false
     }

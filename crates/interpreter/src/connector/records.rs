@@ -1,7 +1,7 @@
 //! Records of a JSON answer as the columns of a table.
 //!
-//! A column has the type of its values if they have one in common. Otherwise it has each value as JSON text, so that nothing is
-//! changed: the type `json` says so.
+//! A column has the type of its values if they have one in common. Otherwise it has each value as
+//! JSON text, so that nothing is changed: the type `json` says so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,7 +50,8 @@ pub(super) struct RecordColumns {
     rows: u64,
 }
 
-/// Returns the list of records in an answer: the answer itself, or its only list, beside which there are only plain values.
+/// Returns the list of records in an answer: the answer itself, or its only list, beside which
+/// there are only plain values.
 pub(super) fn records(answer: &Value) -> Option<&[Value]> {
     let list = match answer {
         Value::Array(list) => list,
@@ -109,8 +110,8 @@ impl RecordColumns {
         Ok(())
     }
 
-    /// Reads the records in the list of a JSON document twice: their types, and their values into an Arrow IPC stream. Only some are in
-    /// memory at a time.
+    /// Reads the records in the list of a JSON document twice: their types, and their values into
+    /// an Arrow IPC stream. Only some are in memory at a time.
     pub(super) fn stream_of(
         document: &Blob,
         key: Option<&str>,

@@ -19,7 +19,8 @@ const REDACTED: &str = "[redacted]";
 /// Maximum size of the compiled pattern in bytes.
 const PATTERN_BYTES: usize = 32 << 20;
 
-/// Secrets in the forms in which far sides repeat them: as they are, escaped in JSON, URL-encoded, and in Base64 at any offset.
+/// Secrets in the forms in which far sides repeat them: as they are, escaped in JSON, URL-encoded,
+/// and in Base64 at any offset.
 ///
 /// A secret of fewer than 6 bytes, or one in pieces or in another encoding, is not found.
 #[derive(Clone, Default)]

@@ -7,8 +7,8 @@ use cellblock_protocol::Blob;
 use serde::de::{DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Value};
 
-/// Calls back with each item of the list under a key of the document's object, or of the document itself. The error is one of the
-/// document or of the callback.
+/// Calls back with each item of the list under a key of the document's object, or of the document
+/// itself. The error is one of the document or of the callback.
 pub(super) fn each_row(
     document: &Blob,
     key: Option<&str>,

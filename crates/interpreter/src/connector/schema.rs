@@ -7,8 +7,9 @@ use boon::{Compiler, Draft, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::Value;
 
 const LOCATION: &str = "cellblock:schema";
-/// Maximum size of a schema in values, and of its depth, where each reference counts as what it refers to. Checking takes longer
-/// the larger it is, and forever in the worst case of recursive references.
+/// Maximum size of a schema in values, and of its depth, where each reference counts as what it
+/// refers to. Checking takes longer the larger it is, and forever in the worst case of recursive
+/// references.
 const NODES: u32 = 20_000;
 const LEVELS: u32 = 100;
 /// Maximum number of mistakes that are reported.
@@ -38,8 +39,9 @@ impl UrlLoader for NoRetrieval {
 }
 
 impl DeclaredSchema {
-    /// Compiles a schema. `None` means that values are not checked here, because the schema is invalid or recursive, or has a
-    /// pattern that only a backtracking engine can match. The connector checks them itself.
+    /// Compiles a schema. `None` means that values are not checked here, because the schema is
+    /// invalid or recursive, or has a pattern that only a backtracking engine can match. The
+    /// connector checks them itself.
     pub(super) fn new(schema: &Value) -> Option<Self> {
         if !is_bounded(schema, schema, &mut { NODES }, LEVELS) {
             return None;

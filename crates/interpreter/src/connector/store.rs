@@ -27,7 +27,8 @@ impl fmt::Debug for TableStorage {
 }
 
 impl TableStorage {
-    /// Starts to store a table. Its places are held until then, so that a session, and the host, have few tables in memory.
+    /// Starts to store a table. Its places are held until then, so that a session, and the host,
+    /// have few tables in memory.
     pub(super) fn start(
         table: UnstoredTable,
         store: Store,

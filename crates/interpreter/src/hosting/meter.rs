@@ -18,7 +18,8 @@ use crate::session::SessionOptions;
 /// The requested resource, if it is known.
 pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, MeterDenial>> + Send + 'a>>;
 
-/// Says how much an owner may have and run. It is asked before something begins; what it gives is dropped when that has ended.
+/// Says how much an owner may have and run. It is asked before something begins; what it gives is
+/// dropped when that has ended.
 pub trait Meter: fmt::Debug + Send + Sync {
     /// Asked before a session is made.
     fn session<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit>;
@@ -35,7 +36,8 @@ pub trait Meter: fmt::Debug + Send + Sync {
         Box::pin(async { Ok(offered.to_vec()) })
     }
 
-    /// Returns the network that code of this owner may use, if `offered` is the server's; that one by default.
+    /// Returns the network that code of this owner may use, if `offered` is the server's; that one
+    /// by default.
     fn network<'a>(&'a self, _owner: &'a Owner, offered: NetworkPolicy) -> Admission<'a, NetworkPolicy> {
         Box::pin(async move { Ok(offered) })
     }
@@ -67,7 +69,8 @@ pub trait Meter: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Asked before an upload of at least this many bytes is received, whose pieces are then taken from what it returns.
+    /// Asked before an upload of at least this many bytes is received, whose pieces are then taken
+    /// from what it returns.
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>>;
 
     /// Counts an upload that is in memory, as part of a JSON document.

@@ -8,7 +8,8 @@
 //!
 //! A [`Meter`] says how much an owner may have, run and send; [`uploads`] receive what it sends.
 //!
-//! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its [`ResidentSession`].
+//! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its
+//! [`ResidentSession`].
 
 mod meter;
 mod owner;

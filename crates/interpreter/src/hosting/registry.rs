@@ -36,7 +36,8 @@ impl Default for HostingLimits {
     }
 }
 
-/// Sessions by their handles. Each belongs to an owner, expires when nobody uses it, and is used by one call at a time.
+/// Sessions by their handles. Each belongs to an owner, expires when nobody uses it, and is used by
+/// one call at a time.
 #[derive(Debug)]
 pub struct Registry<T> {
     map: Mutex<Map<T>>,
@@ -155,7 +156,8 @@ impl<T: ResidentSession> Registry<T> {
         ranked.into_iter().map(|(_, resident)| resident).collect()
     }
 
-    /// Takes a session out unless somebody holds it or it is being closed; says whether it did. The caller closes it.
+    /// Takes a session out unless somebody holds it or it is being closed; says whether it did. The
+    /// caller closes it.
     pub fn take_idle(&self, resident: &Resident<T>) -> bool {
         let mut map = self.map();
         let taken = resident.retire(false);
@@ -218,7 +220,8 @@ impl<T: ResidentSession> Registry<T> {
         closing.collect::<()>().await;
     }
 
-    /// Takes a session out, interrupts what runs in it, turns away those who wait for it, and completes when it is closed.
+    /// Takes a session out, interrupts what runs in it, turns away those who wait for it, and
+    /// completes when it is closed.
     pub async fn close(&self, resident: &Arc<Resident<T>>) -> Result<()> {
         {
             let mut map = self.map();
@@ -238,7 +241,8 @@ impl<T: ResidentSession> Registry<T> {
         }
     }
 
-    /// Hosts no session any more, closes each as soon as no call uses it, and all of them once `now` completes. Completes when they are closed.
+    /// Hosts no session any more, closes each as soon as no call uses it, and all of them once
+    /// `now` completes. Completes when they are closed.
     pub async fn close_all(&self, now: impl Future<Output = ()>) {
         self.map().closed = true;
         let now = now.shared();

@@ -111,7 +111,8 @@ impl<T: ResidentSession> Resident<T> {
         }
     }
 
-    /// Drives `work`, which uses the session, to its end. Interrupts it once `cancel` completes or the session is closed.
+    /// Drives `work`, which uses the session, to its end. Interrupts it once `cancel` completes or
+    /// the session is closed.
     pub fn until<R>(
         &self,
         cancel: impl Future<Output = ()>,
@@ -165,7 +166,8 @@ impl<T: ResidentSession> Resident<T> {
         (uses.holds == 0).then(|| uses.last + self.hosted.idle_timeout())
     }
 
-    /// Lets nobody hold it from here on, unless somebody does now; `expired` where it also has to have expired. Says whether that is so.
+    /// Lets nobody hold it from here on, unless somebody does now; `expired` where it also has to
+    /// have expired. Says whether that is so.
     pub(super) fn retire(&self, expired: bool) -> bool {
         let uses = self.uses();
         let retires = uses.holds == 0 && !self.closed.is_cancelled() && (!expired || self.is_over(&uses));
@@ -180,7 +182,8 @@ impl<T: ResidentSession> Resident<T> {
         drop(self.turn.lock().await);
     }
 
-    /// Interrupts what runs in the session, turns away those who wait for it, and completes when its sandbox is gone.
+    /// Interrupts what runs in the session, turns away those who wait for it, and completes when
+    /// its sandbox is gone.
     pub(super) async fn close(&self) -> Result<()> {
         self.closed.cancel();
         let closing = async {

@@ -247,7 +247,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever is reserved, filled, given up and closed: no limit is exceeded, and a place that is given up is free again.
+    /// Whatever is reserved, filled, given up and closed: no limit is exceeded, and a place that is
+    /// given up is free again.
     #[test]
     fn limits_hold_over_every_sequence_of_steps(steps in steps()) {
         const LIMITS: HostingLimits = HostingLimits { sessions: 5, per_owner: 3, waiting: 0 };

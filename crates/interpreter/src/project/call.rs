@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// Returns a call of `publish_dataset` with these arguments; those that are null or an empty list are left out.
+/// Returns a call of `publish_dataset` with these arguments; those that are null or an empty list
+/// are left out.
 pub fn publish_call(
     variable: &str,
     slug: &str,

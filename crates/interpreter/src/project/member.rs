@@ -20,8 +20,8 @@ pub struct ProjectMember {
 struct MemberState {
     /// Datasets that the session has looked at or published.
     seen: BTreeSet<String>,
-    /// Datasets that the code of the current cell has read. They count as seen once the cell has ended, when its caller can see
-    /// what it printed.
+    /// Datasets that the code of the current cell has read. They count as seen once the cell has
+    /// ended, when its caller can see what it printed.
     read: BTreeSet<String>,
     /// Datasets that the current cell has loaded, as `slug@sha256`.
     loads: BTreeSet<String>,
@@ -53,7 +53,8 @@ impl ProjectMember {
         Ok(dataset)
     }
 
-    /// Returns whether the session may load a dataset: it has published the current version, or looked at the dataset.
+    /// Returns whether the session may load a dataset: it has published the current version, or
+    /// looked at the dataset.
     pub fn may_load(&self, dataset: &PublishedDataset) -> bool {
         dataset.current.session == self.session || self.known().seen.contains(&dataset.slug)
     }

@@ -5,11 +5,13 @@
 //! session B ──read_dataset("gdp")──> what it is ──load_dataset("gdp")──> an equal data frame
 //! ```
 //!
-//! A session loads what another session has published only after it has looked at it, so that a name that two sessions chose by
-//! chance does not bring unexpected data into a computation. Versions are only added, see [`cellblock_artifact::VersionSeries`].
+//! A session loads what another session has published only after it has looked at it, so that a
+//! name that two sessions chose by chance does not bring unexpected data into a computation.
+//! Versions are only added, see [`cellblock_artifact::VersionSeries`].
 //!
-//! Tables come from a kernel as Arrow. The host checks them like outputs and writes the Parquet itself. Their description is
-//! what the kernel says; sessions, times, sizes and calls of connectors are what the host saw.
+//! Tables come from a kernel as Arrow. The host checks them like outputs and writes the Parquet
+//! itself. Their description is what the kernel says; sessions, times, sizes and calls of
+//! connectors are what the host saw.
 
 use cellblock_artifact::{ArtifactError, Store, VersionSeries};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};

@@ -86,7 +86,8 @@ pub(super) async fn publish(
     } = evidence;
     let mut loads = member.loads();
     let rebound_by_scratch = origin.as_ref().is_some_and(|origin| origin.rebound_by_scratch);
-    // A cell that has bound the variable itself replaces the earlier origin, but only a completed cell is stamped: take both.
+    // A cell that has bound the variable itself replaces the earlier origin, but only a completed
+    // cell is stamped: take both.
     if let Some(origin) = origin {
         fetches.extend(origin.fetches);
         loads.extend(origin.loads);

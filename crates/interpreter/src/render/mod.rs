@@ -1,8 +1,8 @@
 //! Outputs as a model reads them, within a budget.
 //!
-//! A token is taken to be four characters. The budget is shared so that small outputs are whole and large ones get
-//! equal parts of the rest; what is left out is said where it is left out. Pictures are references and cost nothing
-//! here, as each provider counts them its own way.
+//! A token is taken to be four characters. The budget is shared so that small outputs are whole and
+//! large ones get equal parts of the rest; what is left out is said where it is left out. Pictures
+//! are references and cost nothing here, as each provider counts them its own way.
 
 mod figure;
 pub(crate) mod page;
@@ -115,7 +115,8 @@ pub fn text(output: &Output, detail: Detail, tokens: usize) -> String {
     texts.collect()
 }
 
-/// Shows a page of an output within so many tokens. If not even narrow cells of a table fit, the output is shown as usual.
+/// Shows a page of an output within so many tokens. If not even narrow cells of a table fit, the
+/// output is shown as usual.
 pub fn page(output: &Output, page: &OutputPage, tokens: usize) -> String {
     let chars = tokens.saturating_mul(CHARS_PER_TOKEN);
     match (output, page) {
@@ -125,7 +126,8 @@ pub fn page(output: &Output, page: &OutputPage, tokens: usize) -> String {
     }
 }
 
-/// Shows what was written to a stream within so many tokens, as it stands after its redraws; its end says most.
+/// Shows what was written to a stream within so many tokens, as it stands after its redraws; its
+/// end says most.
 pub fn stream(written: &str, tokens: usize) -> String {
     text::ends(&lines(&redrawn(written)), tokens.saturating_mul(CHARS_PER_TOKEN))
 }
@@ -211,8 +213,8 @@ fn note(note: Option<&str>) -> String {
     note.map(|note| format!("\n({})", line(note))).unwrap_or_default()
 }
 
-/// Shows content and a remark of ours after it in at most so many characters. Only the content is cut; a remark for which there is no room
-/// is left out.
+/// Shows content and a remark of ours after it in at most so many characters. Only the content is
+/// cut; a remark for which there is no room is left out.
 fn with_remark(content: &str, remark: &str, chars: usize) -> String {
     let length = remark.chars().count();
     let fits = content.chars().count() + length <= chars;

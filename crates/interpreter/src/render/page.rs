@@ -1,6 +1,7 @@
 //! Cutting to a number of characters.
 
-/// Cuts text to so many characters. Its end then says how many characters are hidden, in as many words as there is room for.
+/// Cuts text to so many characters. Its end then says how many characters are hidden, in as many
+/// words as there is room for.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     if text.chars().nth(chars).is_none() {
         return text.to_owned();

@@ -44,7 +44,8 @@ pub(super) fn pages(text: &str, chars: usize, truncated: bool) -> String {
     )
 }
 
-/// Returns how many more characters a text had than it has, from the line that the kernel put in place of its middle.
+/// Returns how many more characters a text had than it has, from the line that the kernel put in
+/// place of its middle.
 fn hidden(text: &str) -> usize {
     let mark = text.lines().find_map(|line| {
         let count = line.strip_prefix("… ")?.strip_suffix(" left out …")?;
@@ -71,7 +72,8 @@ pub(super) fn page(name: Option<&str>, page: &TextPage, chars: usize) -> String 
     cut(&(heading + &lines(&page.text)), chars)
 }
 
-/// Shows text in so many characters: whole, without the middle of its long lines, or without lines of its middle. The end says most.
+/// Shows text in so many characters: whole, without the middle of its long lines, or without lines
+/// of its middle. The end says most.
 pub(super) fn ends(text: &str, chars: usize) -> String {
     if text.chars().nth(chars).is_none() {
         return text.to_owned();

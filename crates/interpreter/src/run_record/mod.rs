@@ -27,13 +27,14 @@ use crate::output::ArtifactRef;
 /// Maximum size of code that a record repeats; of longer code it has the hash alone.
 pub const MAX_CODE: usize = 256 << 10;
 
-/// Takes records of runs, those of a session in the order of its runs. It must not wait: a host queues the records, and counts those that it drops.
+/// Takes records of runs, those of a session in the order of its runs. It must not wait: a host
+/// queues the records, and counts those that it drops.
 pub trait RunSink: fmt::Debug + Send + Sync {
     /// Takes a record.
     fn record(&self, record: RunRecord);
 
-    /// Notes that a run has ended whose record comes soon: its answer does not wait for the record. Who reads records may wait for those
-    /// whose [`ExpectedRun`] is not dropped yet.
+    /// Notes that a run has ended whose record comes soon: its answer does not wait for the record.
+    /// Who reads records may wait for those whose [`ExpectedRun`] is not dropped yet.
     fn expect(&self) -> ExpectedRun {
         Box::new(())
     }

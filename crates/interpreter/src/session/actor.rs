@@ -75,9 +75,11 @@ pub struct SessionOptions {
     pub id: Option<String>,
     /// Connectors that its code may call. Cells that derive from tool results may call none.
     pub connectors: Vec<Arc<dyn Connector>>,
-    /// Packages that it has from its beginning, in addition to those of the image. They are installed before its first cell or command.
+    /// Packages that it has from its beginning, in addition to those of the image. They are
+    /// installed before its first cell or command.
     pub requirements: Vec<String>,
-    /// Allowances of its code for fetches of its connectors and for layers of packages; any amount by default.
+    /// Allowances of its code for fetches of its connectors and for layers of packages; any amount
+    /// by default.
     pub fetch_allowance: Option<Arc<dyn FetchAllowance>>,
     /// Project whose datasets its code may publish and load.
     pub project: Option<Project>,
@@ -165,7 +167,8 @@ pub(super) struct Actor {
     pub(super) datasets: Vec<Dataset>,
     /// Tool results that are in the sandbox.
     pub(super) bound: Option<BoundInputs>,
-    /// Failures between cells that no cell has reported yet: lost variables and files, inputs that could not be copied into a new sandbox.
+    /// Failures between cells that no cell has reported yet: lost variables and files, inputs that
+    /// could not be copied into a new sandbox.
     pub(super) unreported: Vec<String>,
     /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.
     pub(super) has_variables: bool,
@@ -377,7 +380,8 @@ impl Actor {
         memory::settle();
     }
 
-    /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
+    /// Ends a request. A guest that broke the protocol gets no second chance; the next request
+    /// starts in a fresh sandbox.
     pub(super) fn conclude<T>(&mut self, result: Result<T>) -> Result<T> {
         self.interrupts.over();
         let destroys = match &result {
@@ -543,8 +547,9 @@ impl Actor {
         Ok(ran)
     }
 
-    /// A request that user code has no part in: anything but completion is an error, given as its message. What is done for the sake of
-    /// another request is not `stoppable`: an interrupt is meant for that one.
+    /// A request that user code has no part in: anything but completion is an error, given as its
+    /// message. What is done for the sake of another request is not `stoppable`: an interrupt is
+    /// meant for that one.
     pub(super) async fn housekeeping(
         &mut self,
         message: &ToKernel,

@@ -16,8 +16,8 @@ use crate::execution::{Event, Execution, Outcome, SandboxReport};
 const NOT_RUN: &str = "the code was checked and not run; nothing was found that would be rejected";
 
 impl Actor {
-    /// Checks a cell's syntax, what the guard says of it, and the names of connectors' functions. Nothing of the session changes, not even the
-    /// number of its next cell.
+    /// Checks a cell's syntax, what the guard says of it, and the names of connectors' functions.
+    /// Nothing of the session changes, not even the number of its next cell.
     pub(super) async fn check(
         &mut self,
         cell: Cell,

@@ -40,7 +40,8 @@ pub(crate) struct CommandOrder {
     pub(crate) env: BTreeMap<String, String>,
     /// The most bytes of each stream in its answer.
     pub(crate) stream_bytes: usize,
-    /// Whether a model reads the streams: as they stand after their redraws, and with the whole in the sandbox if one is longer.
+    /// Whether a model reads the streams: as they stand after their redraws, and with the whole in
+    /// the sandbox if one is longer.
     pub(crate) for_model: bool,
     /// The most files in its answer.
     pub(crate) files: usize,
@@ -198,7 +199,8 @@ impl Actor {
                 event = command.events.recv() => match event {
                     Some(CommandEvent::Started) => {}
                     Some(CommandEvent::Output(stream, bytes)) => {
-                        // Asked for once: a guest that writes on and on must not fill the queue of what it is asked.
+                        // Asked for once: a guest that writes on and on must not fill the queue of
+                        // what it is asked.
                         if run.take(stream, bytes, order, self.limits.stream_bytes) {
                             guest.stop(&command, true).await?;
                         }
@@ -242,7 +244,8 @@ impl Actor {
                 return Err(Error::Request(format!("start the command: {reason}")));
             }
             GuestReport::Gone => {
-                // Memory that ran out may have taken the guest along; nothing else that ends it is a command's doing.
+                // Memory that ran out may have taken the guest along; nothing else that ends it is
+                // a command's doing.
                 let by_memory = self.memory_kills().await > 0;
                 self.discard();
                 if !by_memory {
@@ -361,7 +364,8 @@ impl CommandRun {
     }
 }
 
-/// Returns the variables of a command: those of the way out, which the requested ones override, and the path to packages that cells required.
+/// Returns the variables of a command: those of the way out, which the requested ones override, and
+/// the path to packages that cells required.
 pub(super) fn environment(
     layers: &[HeldLayer],
     way_out: &BTreeMap<String, String>,

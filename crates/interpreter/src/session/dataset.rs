@@ -75,7 +75,8 @@ impl DatasetSource {
     }
 }
 
-/// A name for a file, without its extension: as the seed cleans it (`/` and ` `), and whatever else is not safe in one.
+/// A name for a file, without its extension: as the seed cleans it (`/` and ` `), and whatever else
+/// is not safe in one.
 fn clean(name: &str) -> String {
     let mut clean = String::new();
     for character in name.chars() {

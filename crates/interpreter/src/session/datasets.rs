@@ -67,7 +67,8 @@ impl Actor {
         })
     }
 
-    /// Shows all datasets in a new sandbox. One that cannot be shown is reported, and the session continues without it.
+    /// Shows all datasets in a new sandbox. One that cannot be shown is reported, and the session
+    /// continues without it.
     pub(super) async fn show_all(&mut self) -> Result<()> {
         for dataset in std::mem::take(&mut self.datasets) {
             let shown = self.show(&dataset).await;
@@ -106,8 +107,8 @@ impl Actor {
             guest.write(&path, 0o644, std::io::empty()).await?;
             match sandbox.mount_data(&dataset.name, file, own).await {
                 Ok(()) => {
-                    // The guest is of the same user as the code, and looks where the code does: what it may not read, or finds empty as the
-                    // place for it was, is no dataset.
+                    // The guest is of the same user as the code, and looks where the code does:
+                    // what it may not read, or finds empty as the place for it was, is no dataset.
                     let (start, _) = guest.read(&path, 0, 1).await?;
                     let is_empty = file.read_at(&mut [0], 0).map_err(Error::Spool)? == 0;
                     if start.is_empty() != is_empty {

@@ -102,7 +102,8 @@ impl Actor {
                 )
                 .into());
             };
-            // What was read later belongs to the first part only if the file is still the same; the write will tell.
+            // What was read later belongs to the first part only if the file is still the same; the
+            // write will tell.
             let stamp = *first.get_or_insert(stamp);
             if stamp.size > limit || content.len() as u64 + bytes.len() as u64 > limit {
                 let bytes = stamp.size.max(content.len() as u64 + bytes.len() as u64);

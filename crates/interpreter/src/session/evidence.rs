@@ -37,7 +37,8 @@ impl Actor {
             let mut errors = usage.err().into_iter().chain(unanswered);
             let gone = errors.find(|error| error.effect() == crate::error::Effect::Destroys);
             evidence.files_kept = gone.is_none();
-            // Memory that ran out may have taken the guest along; everything else that ends it is not the cell's doing.
+            // Memory that ran out may have taken the guest along; everything else that ends it is
+            // not the cell's doing.
             let by_memory = evidence.usage.memory_kills > evidence.before.memory_kills;
             if let (End::Lost(_), false, Some(gone)) = (&ran.end, by_memory, gone) {
                 return Err(gone.into());

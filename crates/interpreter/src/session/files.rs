@@ -22,7 +22,8 @@ use crate::execution::{ProducedFile, SkippedFile};
 pub(super) const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 /// Number of bytes of a file that are requested at once.
 const PART: u64 = 4 * 1024 * 1024;
-/// Files that are stored at the same time, and how many bytes they may have together: what a session's files take of the host's memory.
+/// Files that are stored at the same time, and how many bytes they may have together: what a
+/// session's files take of the host's memory.
 const AT_ONCE: usize = 8;
 const BYTES_AT_ONCE: u64 = PART;
 /// Maximum time for all files of one cell or command. Those that are left then are named.
@@ -118,8 +119,9 @@ impl Actor {
         Instant::now() + COLLECT_LIMIT
     }
 
-    /// Stores files in their order, several at a time, until there are `most`, and returns the ones that are left. Those that cannot be
-    /// stored are skipped: what a sandbox does with its files must not cost a cell its result.
+    /// Stores files in their order, several at a time, until there are `most`, and returns the ones
+    /// that are left. Those that cannot be stored are skipped: what a sandbox does with its files
+    /// must not cost a cell its result.
     pub(super) async fn store_files(
         &self,
         entries: Vec<FileEntry>,
@@ -254,7 +256,8 @@ pub(super) async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(F
     copy_from(guest, path, limit, None).await
 }
 
-/// Reads a file of about this size: into memory if a single part has all of it, which saves a file and a second reading.
+/// Reads a file of about this size: into memory if a single part has all of it, which saves a file
+/// and a second reading.
 async fn load(guest: &Guest, path: &str, size: u64, limit: u64) -> Result<Content> {
     // One byte more than there is shows that there is no more.
     match guest.read(path, 0, size.saturating_add(1).min(PART)).await? {
@@ -353,7 +356,8 @@ pub(super) fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     (name.len() <= MAX_NAME && name.split('/').all(safe)).then_some(name)
 }
 
-/// Takes any text as a path or a reason from a guest, and asserts what holds for whatever is made of it; for fuzzing.
+/// Takes any text as a path or a reason from a guest, and asserts what holds for whatever is made
+/// of it; for fuzzing.
 pub fn fuzz_file_name(text: &str) {
     use std::path::{Component, Path};
 

@@ -1,11 +1,13 @@
-//! Forks of a session: independent sessions, each with its own sandbox, that begin with its variables and files.
+//! Forks of a session: independent sessions, each with its own sandbox, that begin with its
+//! variables and files.
 //!
 //! ```text
 //! kernel ──> kept copy ──moved by the keep──> fresh kernel of each new sandbox
 //! files  ──> snapshot  ──part by part───────> guest of each new sandbox
 //! ```
 //!
-//! The session goes on meanwhile as if it had made a checkpoint. Its forks are handed out together, or not at all.
+//! The session goes on meanwhile as if it had made a checkpoint. Its forks are handed out together,
+//! or not at all.
 
 use std::sync::Arc;
 
@@ -83,10 +85,12 @@ impl SessionSeed {
 }
 
 impl Session {
-    /// Makes independent sessions that begin with the variables and files of this one. Each has its own sandbox with the same limits,
-    /// and counts as one. They get no checkpoints, processes and lent connectors of this session, which is not changed.
+    /// Makes independent sessions that begin with the variables and files of this one. Each has its
+    /// own sandbox with the same limits, and counts as one. They get no checkpoints, processes and
+    /// lent connectors of this session, which is not changed.
     ///
-    /// What cannot be moved, such as threads, is reported as a [`ForkError`] or [`CheckpointError`] before anything happens.
+    /// What cannot be moved, such as threads, is reported as a [`ForkError`] or [`CheckpointError`]
+    /// before anything happens.
     pub async fn fork(&self, options: ForkOptions) -> Result<Vec<Self>> {
         let forks = self
             .ask(|answer| Request::Fork(ForkOrder { options, answer }))

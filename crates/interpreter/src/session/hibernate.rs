@@ -103,9 +103,11 @@ pub(super) struct StoredMachine {
 }
 
 impl Session {
-    /// Ends all [processes](Self::processes), and frees the memory of the session. Backends that can, gVisor and microVMs, write its variables
-    /// and files to disk, where they stay until the next request; a session with a volume or the network `egress` is an exception. Others
-    /// end the kernel and the checkpoints, and keep the files. If the state cannot be written, the session goes on.
+    /// Ends all [processes](Self::processes), and frees the memory of the session. Backends that
+    /// can, gVisor and microVMs, write its variables and files to disk, where they stay until the
+    /// next request; a session with a volume or the network `egress` is an exception. Others end
+    /// the kernel and the checkpoints, and keep the files. If the state cannot be written, the
+    /// session goes on.
     pub async fn hibernate(&self) -> Result<HibernationSummary> {
         self.ask(|answer| Request::Hibernate { answer }).await
     }

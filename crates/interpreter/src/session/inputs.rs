@@ -17,7 +17,8 @@ pub(super) struct BoundInputs {
 }
 
 impl Actor {
-    /// Puts a cell's tool results into the sandbox, unless they are there, and says where its kernel finds them.
+    /// Puts a cell's tool results into the sandbox, unless they are there, and says where its
+    /// kernel finds them.
     pub(super) async fn refer(&mut self, binding: Option<&Arc<Binding>>) -> Result<Vec<Reference>> {
         let Some(binding) = binding else {
             return Ok(Vec::new());
@@ -41,8 +42,8 @@ impl Actor {
         Ok(references)
     }
 
-    /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and the next cell says so: the session
-    /// goes on without it.
+    /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and
+    /// the next cell says so: the session goes on without it.
     pub(super) async fn furnish(&mut self) -> Result<()> {
         for input in std::mem::take(&mut self.inputs) {
             match self.upload(&input).await {

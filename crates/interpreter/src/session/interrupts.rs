@@ -60,14 +60,15 @@ impl Interrupts {
 }
 
 impl InterruptReceiver {
-    /// Completes when the request that is served is to stop, also if that was asked for before: `true`; or when nobody can ask for it
-    /// any more: `false`.
+    /// Completes when the request that is served is to stop, also if that was asked for before:
+    /// `true`; or when nobody can ask for it any more: `false`.
     pub(super) async fn asked(&mut self) -> bool {
         let number = self.number();
         self.stop.wait_for(|stop| *stop >= number).await.is_ok()
     }
 
-    /// The request that was served is over. To be called before it is answered: who has the answer can stop it no more.
+    /// The request that was served is over. To be called before it is answered: who has the answer
+    /// can stop it no more.
     pub(super) fn over(&self) {
         self.served.fetch_add(1, Ordering::AcqRel);
     }

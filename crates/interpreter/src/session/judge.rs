@@ -29,7 +29,8 @@ pub(super) struct Evidence<'a> {
     pub(super) ran: &'a RequestResult,
     pub(super) timeout: Duration,
     pub(super) limits: &'a Limits,
-    /// Whether cgroups bound memory and processes. Without them the kernel counts no refusals: limits on processes show as errors.
+    /// Whether cgroups bound memory and processes. Without them the kernel counts no refusals:
+    /// limits on processes show as errors.
     pub(super) counted: CgroupCounters,
     pub(super) before: Usage,
     pub(super) usage: Usage,
@@ -76,7 +77,8 @@ pub(super) fn tell(aftermath: &Aftermath) -> String {
     }
 }
 
-/// Whether use of resources has to be asked for before judging. Asking costs two round trips, which a cell that went well is spared.
+/// Whether use of resources has to be asked for before judging. Asking costs two round trips, which
+/// a cell that went well is spared.
 pub(super) fn needs_evidence(ran: &RequestResult) -> bool {
     match &ran.end {
         End::Lost(_) => true,

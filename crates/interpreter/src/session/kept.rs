@@ -38,8 +38,9 @@ pub(super) struct StreamCapture {
 pub(super) struct WholeStreams(VecDeque<(String, u64)>);
 
 impl StreamCapture {
-    /// Answers at most `limit` bytes of it, the line in the middle included. A `view` is what a model reads: as it stands after its
-    /// redraws, with the whole in a file of the sandbox if it is longer.
+    /// Answers at most `limit` bytes of it, the line in the middle included. A `view` is what a
+    /// model reads: as it stands after its redraws, with the whole in a file of the sandbox if it
+    /// is longer.
     pub(super) fn new(limit: usize, view: bool) -> Self {
         Self {
             limit,

@@ -124,7 +124,8 @@ pub struct Session {
 /// A cell that runs, with what happens meanwhile.
 #[derive(Debug)]
 pub struct RunningCell {
-    /// Output as it comes. Reading it is optional, but a reader that stops without dropping it holds up the cell.
+    /// Output as it comes. Reading it is optional, but a reader that stops without dropping it
+    /// holds up the cell.
     pub events: mpsc::Receiver<Event>,
     result: oneshot::Receiver<Result<Execution>>,
 }
@@ -332,8 +333,9 @@ impl Session {
         self.ask(|answer| Request::Prepare { answer }).await
     }
 
-    /// Lends connectors to the next cells, in the place of those that were lent before. Code that names one of these after that
-    /// has its calls rejected. A connector that is lent hides the session's own with the same name.
+    /// Lends connectors to the next cells, in the place of those that were lent before. Code that
+    /// names one of these after that has its calls rejected. A connector that is lent hides the
+    /// session's own with the same name.
     pub async fn lend(&self, connectors: Vec<Arc<dyn Connector>>) -> Result<()> {
         self.ask(|answer| Request::Lend { connectors, answer }).await
     }
@@ -391,8 +393,9 @@ impl Session {
         self.ask(|answer| Request::Usage { answer }).await
     }
 
-    /// Binds an input, also again after a reset or the loss of the kernel. Returns what was detected of it, in words, if it is not
-    /// plain: its separator, decimal mark, encoding, compression or sheet. The next execution's note says it, too.
+    /// Binds an input, also again after a reset or the loss of the kernel. Returns what was
+    /// detected of it, in words, if it is not plain: its separator, decimal mark, encoding,
+    /// compression or sheet. The next execution's note says it, too.
     pub async fn bind(&self, input: Input) -> Result<Vec<String>> {
         self.ask(|answer| Request::Bind { input, answer }).await
     }
@@ -402,13 +405,15 @@ impl Session {
         self.ask(|answer| Request::Reset { answer }).await
     }
 
-    /// Stops the cell that runs now, or is the next to run, if there is one; one that was not begun yet ends before its code does
-    /// anything. Its variables are kept unless it does not listen. Later requests are not stopped.
+    /// Stops the cell that runs now, or is the next to run, if there is one; one that was not begun
+    /// yet ends before its code does anything. Its variables are kept unless it does not listen.
+    /// Later requests are not stopped.
     pub fn interrupt(&self) {
         self.interrupts.interrupt();
     }
 
-    /// Drives `work`, which uses this session, to its end. Once `cancel` completes, interrupts the session again and again until the work ends.
+    /// Drives `work`, which uses this session, to its end. Once `cancel` completes, interrupts the
+    /// session again and again until the work ends.
     pub fn until<T>(
         &self,
         cancel: impl Future<Output = ()>,
@@ -428,7 +433,8 @@ impl Session {
         .await
     }
 
-    /// Reads a file of the sandbox that has at most so many bytes; a larger one is refused before it is held in memory.
+    /// Reads a file of the sandbox that has at most so many bytes; a larger one is refused before
+    /// it is held in memory.
     pub async fn read_file_within(&self, path: impl Into<String>, most: u64) -> Result<Vec<u8>> {
         let path = path.into();
         self.ask(|answer| Request::ReadFile {
@@ -450,7 +456,8 @@ impl Session {
         .await
     }
 
-    /// Lists the regular files below a folder of the sandbox: `/workspace` or `/tmp`, or one below them. A session that has no sandbox has no files.
+    /// Lists the regular files below a folder of the sandbox: `/workspace` or `/tmp`, or one below
+    /// them. A session that has no sandbox has no files.
     pub async fn list_files(&self, root: impl Into<String>, most: u32) -> Result<FileListing> {
         let root = root.into();
         self.ask(|answer| Request::ListFiles { root, most, answer }).await
@@ -462,7 +469,8 @@ impl Session {
         self.ask(|answer| Request::OpenFile { path, answer }).await
     }
 
-    /// Writes a file of the sandbox from one of the host, read from where it stands; parents are made. Cells do not hand it back unless they change it.
+    /// Writes a file of the sandbox from one of the host, read from where it stands; parents are
+    /// made. Cells do not hand it back unless they change it.
     pub async fn put_file(&self, path: impl Into<String>, file: File) -> Result<()> {
         let path = path.into();
         self.ask(|answer| Request::PutFile { path, file, answer }).await
@@ -479,10 +487,12 @@ impl Session {
         self.ask(|answer| Request::Command { order, answer }).await
     }
 
-    /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a sandbox lives, and in each that is made
-    /// later. The answer says under which name, how it got there, and what is in it.
+    /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a
+    /// sandbox lives, and in each that is made later. The answer says under which name, how it got
+    /// there, and what is in it.
     ///
-    /// An error of the kind `Input` says that the file cannot be read, or not converted; the session is as it was.
+    /// An error of the kind `Input` says that the file cannot be read, or not converted; the
+    /// session is as it was.
     pub async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<DatasetMount> {
         let folder = Arc::clone(&self.spool);
         let extension = source.format().extension();

@@ -39,7 +39,8 @@ pub struct ProgramRun {
 }
 
 impl Session {
-    /// Runs a program to its end; a program that fails is `Ok`. Files that it makes stay in the sandbox, and nothing is collected.
+    /// Runs a program to its end; a program that fails is `Ok`. Files that it makes stay in the
+    /// sandbox, and nothing is collected.
     pub async fn run_program(&self, program: SandboxProgram) -> Result<ProgramRun> {
         let order = CommandOrder {
             argv: program.argv,

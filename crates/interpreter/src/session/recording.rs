@@ -1,7 +1,7 @@
 //! Records of a session's runs, where somebody takes them.
 //!
-//! A record names the run before it in the same sandbox, and what else has changed the sandbox since its first run: that is what a replay
-//! has to repeat, or cannot.
+//! A record names the run before it in the same sandbox, and what else has changed the sandbox
+//! since its first run: that is what a replay has to repeat, or cannot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -27,7 +27,8 @@ use crate::run_record::{
     sha256,
 };
 
-/// Maximum size of an input that is put into the artifact store, so that its runs can be replayed. Larger ones are only hashed.
+/// Maximum size of an input that is put into the artifact store, so that its runs can be replayed.
+/// Larger ones are only hashed.
 const STORED_INPUT: u64 = 8 << 20;
 /// Bytes that are hashed at once.
 const PART: usize = 64 << 10;
@@ -181,7 +182,8 @@ impl Actor {
         Some(RunRecording { record, since })
     }
 
-    /// Ends a record before the run's end is reported, and lets it be completed beside that: who looks for it then waits for it.
+    /// Ends a record before the run's end is reported, and lets it be completed beside that: who
+    /// looks for it then waits for it.
     pub(super) async fn record(&mut self, recording: Option<RunRecording>, result: &Result<Execution>) {
         let (Some(recording), Some(sink)) = (recording, self.options.runs.clone()) else {
             return;

@@ -44,7 +44,8 @@ impl Execution {
 }
 
 impl Actor {
-    /// Replaces the kernel, which has ended, by its standby if there is one, or by the copy of a checkpoint that has the same state.
+    /// Replaces the kernel, which has ended, by its standby if there is one, or by the copy of a
+    /// checkpoint that has the same state.
     pub(super) async fn rescue(&mut self) -> Aftermath {
         let aftermath = self.replace_kernel().await;
         self.note_event(match aftermath {
@@ -126,7 +127,8 @@ impl Actor {
         Ok(())
     }
 
-    /// The kernel has ended while no cell ran: by a thread or process that one had left behind. The next cell tells.
+    /// The kernel has ended while no cell ran: by a thread or process that one had left behind. The
+    /// next cell tells.
     pub(super) async fn lost_between_cells(&mut self) {
         self.standby.settled();
         if let Some(kernel) = &mut self.kernel {

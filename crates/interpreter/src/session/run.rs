@@ -223,8 +223,9 @@ pub(super) async fn run(
             },
             (call, answer) = Calls::next(&mut run.calls.running) => run.calls.answer(call, answer),
             sent = run.calls.outbox.send(&mut kernel.writer), if !run.calls.outbox.is_empty() => run.calls.sent(&sent),
-            // Processes that the kernel forked may hold its channel open after its death, so the channel's end is not enough. Nor is its death:
-            // it may be told before the last that the kernel said is seen to be there.
+            // Processes that the kernel forked may hold its channel open after its death, so the
+            // channel's end is not enough. Nor is its death: it may be told before the last that
+            // the kernel said is seen to be there.
             () = ended(&mut end), if last_words.is_none() => last_words = Some(Instant::now() + LAST_WORDS),
             ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,

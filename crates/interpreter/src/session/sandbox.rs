@@ -325,8 +325,9 @@ impl Actor {
         }
     }
 
-    /// Discards what processes and threads of earlier cells have written since these cells ended, and leaves a note for the next one.
-    /// If more processes were started than there may be, those that are left would go on writing, and are ended.
+    /// Discards what processes and threads of earlier cells have written since these cells ended,
+    /// and leaves a note for the next one. If more processes were started than there may be, those
+    /// that are left would go on writing, and are ended.
     pub(super) async fn discard_late_output(&mut self) {
         let (true, Some(sandbox), Some(kernel)) = (self.has_variables, &self.sandbox, &self.kernel) else {
             return;

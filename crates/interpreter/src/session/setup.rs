@@ -12,21 +12,23 @@ use crate::error::{Error, Result};
 const NAME: usize = 80;
 const REASON: usize = 300;
 
-/// Code that prepares a session. Names that it binds are not variables of the session. It can call no connectors, and what it prints and
-/// shows is dropped. If it fails, the next cell's [note](crate::Execution::note) says so, and the session continues.
+/// Code that prepares a session. Names that it binds are not variables of the session. It can call
+/// no connectors, and what it prints and shows is dropped. If it fails, the next cell's
+/// [note](crate::Execution::note) says so, and the session continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupSnippet {
     /// File name in tracebacks and notes.
     pub name: String,
     /// The code.
     pub code: String,
-    /// Whether the session's [guard](super::SessionOptions::guard) checks it. Code of an operator needs no check.
+    /// Whether the session's [guard](super::SessionOptions::guard) checks it. Code of an operator
+    /// needs no check.
     pub guarded: bool,
 }
 
 impl Actor {
-    /// Runs the setup code in a kernel that has just been started or reset. Returns whether the kernel is still there. What ends it is not run
-    /// again.
+    /// Runs the setup code in a kernel that has just been started or reset. Returns whether the
+    /// kernel is still there. What ends it is not run again.
     pub(super) async fn set_up(&mut self) -> Result<bool> {
         if !self.show_way_out().await? {
             return Ok(false);

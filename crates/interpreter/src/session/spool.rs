@@ -1,8 +1,9 @@
 //! Making a file of the host ready to be mounted in sandboxes, under a name that tells nothing.
 //!
-//! The mount table of a sandbox names each mounted file's path within its file system. So what is mounted is never the file under its own
-//! name, but a hard link, a clone or a copy in a folder of Cellblock's, which lives as long as the session. A file that others than its
-//! owner may not read is not linked, as code in a sandbox is others.
+//! The mount table of a sandbox names each mounted file's path within its file system. So what is
+//! mounted is never the file under its own name, but a hard link, a clone or a copy in a folder of
+//! Cellblock's, which lives as long as the session. A file that others than its owner may not read
+//! is not linked, as code in a sandbox is others.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Seek, Write};
@@ -51,7 +52,8 @@ impl SpooledFile {
 /// The reason why a dataset is unavailable.
 type RefusalReason = String;
 
-/// Makes a source ready. What it costs does not depend on the file's size, unless the file has to be copied or converted.
+/// Makes a source ready. What it costs does not depend on the file's size, unless the file has to
+/// be copied or converted.
 ///
 /// `mountable` says whether sandboxes can have it mounted at all.
 pub(crate) fn spool(
@@ -118,7 +120,8 @@ pub(crate) fn spool(
     })
 }
 
-/// Makes the folder, removes what processes that are gone have left in it, and keeps others from doing so to what comes now.
+/// Makes the folder, removes what processes that are gone have left in it, and keeps others from
+/// doing so to what comes now.
 pub(crate) fn claim(folder: &Path) -> std::io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let lock = File::create(folder.join(LOCK))?;

@@ -1,6 +1,7 @@
 //! State of a kernel's standby: whether one holds the state that a rescue must bring back, and if not, why.
 //!
-//! All of it is an allegation. What a false one gains is a process of the same sandbox as the kernel, which is what a cell has anyway.
+//! All of it is an allegation. What a false one gains is a process of the same sandbox as the
+//! kernel, which is what a cell has anyway.
 
 use cellblock_protocol::ToKernel;
 use cellblock_protocol::text::acts;

@@ -1,5 +1,5 @@
-//! Outputs and files that could not be kept after their cell had run: notes instead of errors, because a client that gets an error runs
-//! the code again.
+//! Outputs and files that could not be kept after their cell had run: notes instead of errors,
+//! because a client that gets an error runs the code again.
 
 use std::error::Error as StdError;
 

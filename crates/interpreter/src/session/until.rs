@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Time between two interrupts. An interrupt stops one request to a session; work that was between two of them, or before the first, did not
-/// notice it.
+/// Time between two interrupts. An interrupt stops one request to a session; work that was between
+/// two of them, or before the first, did not notice it.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// Drives work to its end. Once `cancel` completes, calls `interrupt` again and again until the work ends.

@@ -1,7 +1,7 @@
 //! The volume of a session: written into each of its sandboxes, and saved from there.
 //!
-//! The folder is hostile like all of the sandbox. Only regular files are taken over, under paths that may stand in a path of the host, and
-//! a revision is saved whole or not at all.
+//! The folder is hostile like all of the sandbox. Only regular files are taken over, under paths
+//! that may stand in a path of the host, and a revision is saved whole or not at all.
 
 mod save;
 
@@ -122,7 +122,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Saves what was changed in the volume; returns notes for the model. What a try changes does not count yet.
+    /// Saves what was changed in the volume; returns notes for the model. What a try changes does
+    /// not count yet.
     pub(super) async fn save_volume(&mut self) -> Vec<String> {
         if self.trial.is_some() {
             return Vec::new();

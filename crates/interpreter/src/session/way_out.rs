@@ -1,4 +1,5 @@
-//! The way out of a session with `network: egress`: a port of its sandbox, behind which a proxy of the host answers.
+//! The way out of a session with `network: egress`: a port of its sandbox, behind which a proxy of
+//! the host answers.
 //!
 //! ```text
 //! program ── 127.0.0.1:3128 ──> guest ── SandboxConnection ──> EgressProxy ──> hosts on the allow-list

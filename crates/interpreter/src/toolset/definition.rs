@@ -43,7 +43,8 @@ impl ToolDefinition {
     pub fn new(name: &str, title: &str, description: &str, input_schema: Value, effect: ToolEffect) -> Self {
         let (reads, destroys, idempotent) = match effect {
             ToolEffect::Reads => (true, false, true),
-            // Clients that nobody watches refuse destructive tools. Only the sandbox of the agent itself changes.
+            // Clients that nobody watches refuse destructive tools. Only the sandbox of the agent
+            // itself changes.
             ToolEffect::Adds | ToolEffect::Changes => (false, false, false),
             ToolEffect::Settles => (false, false, true),
             ToolEffect::Discards => (false, true, true),
@@ -86,7 +87,8 @@ pub fn input_schema<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12())
 }
 
-/// Returns the JSON Schema of a result of this type, in one piece. A field that is omitted if it is empty is not required.
+/// Returns the JSON Schema of a result of this type, in one piece. A field that is omitted if it is
+/// empty is not required.
 pub fn output_schema<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }

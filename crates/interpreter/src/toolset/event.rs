@@ -22,7 +22,8 @@ pub enum ToolEvent {
         path: PathBuf,
         /// The artifact with its bytes.
         sha256: String,
-        /// `image/png`, `image/jpeg` or `image/svg+xml`. The bytes begin as such a picture does; a drawing (SVG) may hold scripts.
+        /// `image/png`, `image/jpeg` or `image/svg+xml`. The bytes begin as such a picture does; a
+        /// drawing (SVG) may hold scripts.
         media_type: String,
     },
 }

@@ -5,7 +5,8 @@
 //!      └ definitions, prompt: before there is a session
 //! ```
 //!
-//! [`TOOLSETS`] is the one list: an interface offers the kinds that it is given, and knows none of their tools.
+//! [`TOOLSETS`] is the one list: an interface offers the kinds that it is given, and knows none of
+//! their tools.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -36,7 +37,8 @@ pub trait Toolset: Any + Debug + Send + Sync {
     /// Returns the tools in the order in which they are listed.
     fn definitions(&self) -> Vec<ToolDefinition>;
 
-    /// Calls one of the tools. A call that a model can repair is rejected in the result; an error means that Cellblock itself failed.
+    /// Calls one of the tools. A call that a model can repair is rejected in the result; an error
+    /// means that Cellblock itself failed.
     fn call<'a>(
         &'a self,
         tool: &'a str,

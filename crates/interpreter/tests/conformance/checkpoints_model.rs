@@ -1,5 +1,6 @@
-//! Random histories of cells, checkpoints, rollbacks, tries, forks and deaths of the kernel: the session's state is always that of a
-//! session in which the cells that count were run one after the other.
+//! Random histories of cells, checkpoints, rollbacks, tries, forks and deaths of the kernel: the
+//! session's state is always that of a session in which the cells that count were run one after the
+//! other.
 
 use std::fmt::Write as _;
 

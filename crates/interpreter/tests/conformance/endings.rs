@@ -1,4 +1,5 @@
-//! Cells that end badly by themselves: each has its outcome, says what to do, and leaves a session that goes on.
+//! Cells that end badly by themselves: each has its outcome, says what to do, and leaves a session
+//! that goes on.
 
 use std::time::Duration;
 

@@ -13,7 +13,8 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// A cell that prints a flood, and its bytes: half a gigabyte, or a tenth where the stream out of a machine is slower.
+/// A cell that prints a flood, and its bytes: half a gigabyte, or a tenth where the stream out of a
+/// machine is slower.
 fn flood() -> (String, u64) {
     let lines = if crate::backend::is_machine() { 100 } else { 500 };
     let code = format!("kept = 1\nfor _ in range({lines}): print('y' * 999_999)\nprint('the end')");

@@ -312,7 +312,8 @@ fn pages_that_the_template_rewrote_between_two_forks_are_complete() {
             "import gc, sys, pandas\nitems = [str(n) for n in range(50_000)]",
         )
         .await;
-        // Each of these kernels makes the template write to its memory, after this session's kernel was forked from it.
+        // Each of these kernels makes the template write to its memory, after this session's kernel
+        // was forked from it.
         for _ in 0..3 {
             let other = crate::support::session().await;
             run(&other, "1").await;

@@ -1,4 +1,5 @@
-//! Hibernation: a session gives back its processes, and keeps its files and, where the backend can, everything else.
+//! Hibernation: a session gives back its processes, and keeps its files and, where the backend can,
+//! everything else.
 
 use std::fs;
 use std::path::PathBuf;
@@ -133,7 +134,8 @@ fn an_idle_session_is_hibernated_if_it_asked_for_that_and_ends_later() {
 /// Text in the session on disk that the test looks for.
 const MARK: &str = "the mark of the session that is damaged";
 
-/// The files of this process with the state of a session that contains the mark. Other tests write states, too.
+/// The files of this process with the state of a session that contains the mark. Other tests write
+/// states, too.
 fn marked() -> Vec<PathBuf> {
     let own = format!("cellblock-{}-", std::process::id());
     let root = crate::backend::home().join(crate::backend::backend());

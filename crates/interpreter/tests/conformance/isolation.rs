@@ -7,7 +7,8 @@ use cellblock_testkit::wait::until;
 use crate::place::machine_lacks;
 use crate::support::{block_on, interpreter, run, scalar, session, value};
 
-/// Code that defines `commands()`: the names of the processes that are seen in `/proc`. One may end while they are read.
+/// Code that defines `commands()`: the names of the processes that are seen in `/proc`. One may end
+/// while they are read.
 pub(crate) const COMMANDS: &str = "import os
 def commands():
     found = []

@@ -38,7 +38,8 @@ pub(crate) fn machine_lacks(what: &str, module: &str) -> bool {
 
 /// Returns the features that the backend declares to lack.
 pub(crate) fn declared() -> &'static [Lack] {
-    // The sandboxes at the other end of the connection are those of the process backend, and kept kernels cannot be reached over it.
+    // The sandboxes at the other end of the connection are those of the process backend, and kept
+    // kernels cannot be reached over it.
     backend()
         .parse()
         .map_or(&[Lack::Checkpoints, Lack::Forks], BackendKind::lacks)

@@ -416,7 +416,8 @@ fn by_default_a_cell_that_follows_a_pause_is_rescued() {
     block_on(async {
         let session = session().await;
         run(&session, "import os\nkept = 1").await;
-        // Longer than the kernel waits for another message, however busy the machine is: until the standby is seen.
+        // Longer than the kernel waits for another message, however busy the machine is: until the
+        // standby is seen.
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -61,7 +61,8 @@ fn a_regular_expression_that_backtracks_forever_is_interrupted() {
 fn a_c_call_that_never_returns_loses_the_kernel_after_the_grace() {
     block_on(async {
         let session = unrescued(|_| {}).await;
-        // Consumes an endless iterator without ever coming back to the interpreter's loop, where signals are seen.
+        // Consumes an endless iterator without ever coming back to the interpreter's loop, where
+        // signals are seen.
         let code =
             "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";
         let ended = run_for(&session, SECOND, code).await;
@@ -139,7 +140,8 @@ fn an_interrupt_without_a_running_cell_hits_no_later_one() {
 #[test]
 fn an_interrupt_at_any_moment_stops_an_endless_cell_and_keeps_its_kernel() {
     block_on(async {
-        // A busy machine may take longer than the usual grace; a signal that was lost is not found within any.
+        // A busy machine may take longer than the usual grace; a signal that was lost is not found
+        // within any.
         let session = limited(|limits| limits.grace = 10 * SECOND).await;
         run(&session, "kept = 1").await;
         for round in 0..ROUNDS {
@@ -212,7 +214,8 @@ fn a_cell_that_catches_the_interrupt_and_ends_by_itself_has_completed() {
 fn a_kernel_that_does_not_read_its_next_cell_is_lost_at_that_cells_deadline() {
     block_on(async {
         let session = session().await;
-        // A child stops the kernel once the cell is over; what the host then sends is more than a socket holds.
+        // A child stops the kernel once the cell is over; what the host then sends is more than a
+        // socket holds.
         let code = "import os, signal, time\nkernel = os.getpid()\nif os.fork() == 0:\n    time.sleep(0.3)\n    \
                     os.kill(kernel, signal.SIGSTOP)\n    open('/workspace/stopped', 'w').close()\n    os._exit(0)";
         run(&session, code).await;

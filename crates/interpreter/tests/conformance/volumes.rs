@@ -44,7 +44,8 @@ fn a_new_sandbox_has_the_files_of_the_last_revision() {
         let keeper = Arc::new(Revisions::default());
         let interpreter = interpreter().await;
         let session = interpreter.session(SessionOptions {
-            // The thread writes after the first revision is saved and before this ends, on a busy machine, too.
+            // The thread writes after the first revision is saved and before this ends, on a busy
+            // machine, too.
             idle: Duration::from_secs(5),
             volume: Some(SessionVolume {
                 name: "data".to_owned(),

@@ -1,5 +1,5 @@
-//! Checkpoints: what the guest keeps for them is out of reach of code, and code that attacks the copies of its kernel harms only its
-//! own session.
+//! Checkpoints: what the guest keeps for them is out of reach of code, and code that attacks the
+//! copies of its kernel harms only its own session.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Every probe in a real sandbox: none reaches what it tries, and none harms the host or the sessions after it.
+//! Every probe in a real sandbox: none reaches what it tries, and none harms the host or the
+//! sessions after it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -158,7 +159,8 @@ async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
     wrong
 }
 
-/// A connector whose host has only addresses of this machine, which the operator did not permit. The bait listens there.
+/// A connector whose host has only addresses of this machine, which the operator did not permit.
+/// The bait listens there.
 fn inward(bait: &Bait) -> HttpConnector {
     let told: Value = serde_json::from_str(&bait.told).unwrap();
     let options = serde_json::from_value(json!({
@@ -171,7 +173,8 @@ fn inward(bait: &Bait) -> HttpConnector {
     HttpConnector::new("inward", &options.unwrap(), &secrets).unwrap()
 }
 
-/// The next cell of the session works, or ends by a limit: files of the probe may leave no memory for another kernel.
+/// The next cell of the session works, or ends by a limit: files of the probe may leave no memory
+/// for another kernel.
 async fn goes_on(session: &Session) -> bool {
     let ended = session.execute("6 * 7").await;
     ended.is_ok_and(|ended| matches!(ended.outcome, Outcome::Completed | Outcome::LimitExceeded(_)))

@@ -1,5 +1,5 @@
-//! Forks: code that prepares its kernel for the move reaches nothing beyond its own session and the forks of it, which have the same
-//! walls as any other session.
+//! Forks: code that prepares its kernel for the move reaches nothing beyond its own session and the
+//! forks of it, which have the same walls as any other session.
 
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::session::fork::ForkOptions;

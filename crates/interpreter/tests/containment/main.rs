@@ -1,4 +1,5 @@
-//! The containment suite: probes in real sandboxes, the same probes without one, and pairs of sandboxes that must not share.
+//! The containment suite: probes in real sandboxes, the same probes without one, and pairs of
+//! sandboxes that must not share.
 //!
 //! The programs are in `tests/containment/` at the root, whose README says how they are written.
 

@@ -1,7 +1,7 @@
 //! Attacks that last: while each stands, another session, a new one, and a program of the host go on as ever.
 //!
-//! In every form of the process backend, as what one user's sandboxes share differs: as root, as an ordinary user with and without user ids for
-//! the sandboxes, and without namespaces.
+//! In every form of the process backend, as what one user's sandboxes share differs: as root, as an
+//! ordinary user with and without user ids for the sandboxes, and without namespaces.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -1,6 +1,8 @@
-//! The probes once more for a user without privileges, whose sandboxes have no cgroups and no user id of their own.
+//! The probes once more for a user without privileges, whose sandboxes have no cgroups and no user
+//! id of their own.
 //!
-//! The test runs itself again as that user. Exhaustion is left out: without cgroups, most of its limits are those of single processes.
+//! The test runs itself again as that user. Exhaustion is left out: without cgroups, most of its
+//! limits are those of single processes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -30,8 +32,8 @@ fn no_probe_reaches_anything_from_a_sandbox_of_an_ordinary_user() {
     again(NAME, &as_ordinary_user, &[AGAIN]);
 }
 
-/// Runs a test of this binary again, as what starts it says and with these variables set, with copies of what lies below folders that others
-/// may be kept out of.
+/// Runs a test of this binary again, as what starts it says and with these variables set, with
+/// copies of what lies below folders that others may be kept out of.
 pub(crate) fn again(name: &str, starting: &dyn Fn(PathBuf) -> Command, set: &[&str]) {
     let image = block_on(image());
     let scratch = tempfile::tempdir().unwrap();

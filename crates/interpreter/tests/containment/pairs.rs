@@ -1,6 +1,8 @@
-//! Two sandboxes at once: what one leaves, the other does not find, though a second process in the same sandbox does.
+//! Two sandboxes at once: what one leaves, the other does not find, though a second process in the
+//! same sandbox does.
 //!
-//! Each file of `tests/containment/pairs/` names one thing that could be shared, with a way to leave something there and a way to find it.
+//! Each file of `tests/containment/pairs/` names one thing that could be shared, with a way to
+//! leave something there and a way to find it.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -73,7 +73,8 @@ pub(crate) fn all() -> Vec<Probe> {
     GROUPS.into_iter().flat_map(read).collect()
 }
 
-/// Those to run: all, or those whose names begin with one of what `CELLBLOCK_PROBES` lists, separated by commas.
+/// Those to run: all, or those whose names begin with one of what `CELLBLOCK_PROBES` lists,
+/// separated by commas.
 pub(crate) fn chosen() -> Vec<Probe> {
     let start = std::env::var("CELLBLOCK_PROBES").unwrap_or_default();
     let mut probes = all();

@@ -1,4 +1,5 @@
-//! Processes beside cells: the probes as such processes, floods of output, and programs that try to outlive their session.
+//! Processes beside cells: the probes as such processes, floods of output, and programs that try to
+//! outlive their session.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,7 +7,8 @@ use crate::probe::{self, Probe};
 use crate::support::{image, interpreter, python, session};
 use crate::verdict::Verdict;
 
-/// Groups whose probes speak of what any process may do. Those of `host` speak the kernel's protocol, and those of `exhaustion` end a cell.
+/// Groups whose probes speak of what any process may do. Those of `host` speak the kernel's
+/// protocol, and those of `exhaustion` end a cell.
 const GROUPS: [&str; 7] = [
     "descriptors",
     "files",

@@ -1,4 +1,5 @@
-//! Two sandboxes draw different numbers, and what their common hash seed lets them do to each other is nothing.
+//! Two sandboxes draw different numbers, and what their common hash seed lets them do to each other
+//! is nothing.
 
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::session::SessionOptions;

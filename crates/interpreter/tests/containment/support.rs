@@ -111,7 +111,8 @@ pub(crate) async fn connected(
             .is_some_and(|limits| limits.network == NetworkPolicy::Egress)
             .then(way_out),
         limits,
-        // A standby is a process of the sandbox beside the kernel, which a probe that looks for others would find.
+        // A standby is a process of the sandbox beside the kernel, which a probe that looks for
+        // others would find.
         rescue: Rescue::Off,
         connectors,
         project: Some(project().await),

@@ -1,4 +1,5 @@
-//! Disks of the host that are full, read-only or missing. The host of such a disk is this test, started again in a mount namespace.
+//! Disks of the host that are full, read-only or missing. The host of such a disk is this test,
+//! started again in a mount namespace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use crate::world::{alone, answer, block_on, image, interpreter};
 /// Set in the second run: the mount point of the small disk.
 const SMALL: &str = "CELLBLOCK_TEST_SMALL_DISK";
 
-/// Runs a test again with a small disk of its own at `/mnt`, and with what a shell does to the mount namespace before.
+/// Runs a test again with a small disk of its own at `/mnt`, and with what a shell does to the
+/// mount namespace before.
 fn again(name: &str, prepare: &str, temporary: &str) {
     let script = format!("set -e; mount -t tmpfs -o size=24m none /mnt; {prepare} exec \"$0\" \"$@\"");
     let output = Command::new("unshare")
@@ -65,7 +67,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Runs code whose output the host cannot keep: the cell has its outcome and its text, and a note that names the output.
+/// Runs code whose output the host cannot keep: the cell has its outcome and its text, and a note
+/// that names the output.
 async fn loses(session: &Session, wanted: &[&str]) -> Execution {
     let ran = session.execute(LARGE).await.unwrap();
     assert_eq!(ran.outcome, Outcome::Completed);

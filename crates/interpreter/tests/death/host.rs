@@ -1,4 +1,5 @@
-//! The host itself, killed at every step, alone and together with its launcher. It is this test, started again.
+//! The host itself, killed at every step, alone and together with its launcher. It is this test,
+//! started again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! Every part of Cellblock is killed at every step of a cell's life: the caller hears the right thing, the session goes on, and nothing
-//! is left.
+//! Every part of Cellblock is killed at every step of a cell's life: the caller hears the right
+//! thing, the session goes on, and nothing is left.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Many short lives one after the other leave nothing, and nothing grows. `cargo xtask soak` runs a thousand with the whole image.
+//! Many short lives one after the other leave nothing, and nothing grows. `cargo xtask soak` runs a
+//! thousand with the whole image.
 
 use crate::world::{World, alone, answer, block_on};
 

@@ -46,7 +46,8 @@ fn pid_namespace(pid: u32) -> Option<PathBuf> {
 }
 
 impl Victim {
-    /// Finds it below a host, whose one session has the only kernel; without a kernel, the guest is that of the spare room.
+    /// Finds it below a host, whose one session has the only kernel; without a kernel, the guest is
+    /// that of the spare room.
     pub(crate) fn find(self, host: u32) -> Option<Process> {
         let all = processes();
         let child = |parent: u32, name: &str| {
@@ -79,7 +80,8 @@ impl Victim {
 }
 
 impl Process {
-    /// Kills it and waits until it is dead, so that what begins afterwards does not meet it dying. A launcher takes its keep along.
+    /// Kills it and waits until it is dead, so that what begins afterwards does not meet it dying.
+    /// A launcher takes its keep along.
     pub(crate) async fn kill(&self) {
         let below = processes()
             .into_iter()

@@ -84,7 +84,8 @@ impl World {
         world
     }
 
-    /// A session without a prelude, which would import libraries, and with time for a cell to be killed in its grace.
+    /// A session without a prelude, which would import libraries, and with time for a cell to be
+    /// killed in its grace.
     pub(crate) fn session(&self) -> Session {
         self.interpreter.session(SessionOptions {
             prelude: Vec::new(),

@@ -1,6 +1,7 @@
-//! An analyst's session from the first frame to a published dataset, in the words of the documents that describe such sessions:
-//! one kernel, typed outputs, a connector with a fetch log, blocked access to secrets, a timeout, origins, datasets of another
-//! terminal, and rows that survive the loss of their file.
+//! An analyst's session from the first frame to a published dataset, in the words of the documents
+//! that describe such sessions: one kernel, typed outputs, a connector with a fetch log, blocked
+//! access to secrets, a timeout, origins, datasets of another terminal, and rows that survive the
+//! loss of their file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

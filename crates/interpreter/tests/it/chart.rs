@@ -135,8 +135,9 @@ fn candlestick_charts_are_drawn() {
     are_drawn(&cases::candlestick());
 }
 
-/// Draws small charts as the kernel does, and compares them with pictures that people have looked at. Blocks of pixels are
-/// compared, so that another rounding of edges is no other picture, and a moved label is.
+/// Draws small charts as the kernel does, and compares them with pictures that people have looked
+/// at. Blocks of pixels are compared, so that another rounding of edges is no other picture, and a
+/// moved label is.
 const COMPARE: &str = r#"
 import io, json, vl_convert
 import numpy as np

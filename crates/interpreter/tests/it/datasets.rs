@@ -27,7 +27,8 @@ async fn raised(session: &Session, code: &str) -> String {
     exception(&run(session, code).await).message.clone()
 }
 
-/// A frame of what pandas has: an index of two levels, two columns with one name, and types that Arrow or Parquet lack.
+/// A frame of what pandas has: an index of two levels, two columns with one name, and types that
+/// Arrow or Parquet lack.
 const FRAME: &str = r#"
 import decimal
 df = pd.DataFrame({

@@ -1,4 +1,5 @@
-//! The parts of the product API that no backend has a share in, end to end: real cells in real sandboxes of the default image.
+//! The parts of the product API that no backend has a share in, end to end: real cells in real
+//! sandboxes of the default image.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

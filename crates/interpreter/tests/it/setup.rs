@@ -1,4 +1,5 @@
-//! Setup code runs before the first cell and in each kernel that replaces the first one, and a failure does not end the session.
+//! Setup code runs before the first cell and in each kernel that replaces the first one, and a
+//! failure does not end the session.
 
 use cellblock_interpreter::Session;
 use cellblock_interpreter::cell::{Guard, Rescue};

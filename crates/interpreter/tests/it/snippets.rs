@@ -1,4 +1,5 @@
-//! The Rust code of the guides: a test checks that each block is in a function below or in the example, so it compiles and runs.
+//! The Rust code of the guides: a test checks that each block is in a function below or in the
+//! example, so it compiles and runs.
 
 use std::path::{Path, PathBuf};
 

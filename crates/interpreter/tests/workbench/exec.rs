@@ -117,7 +117,8 @@ fn codes_signals_and_missing_programs_are_distinguished() {
 fn at_its_deadline_a_command_is_killed_with_all_that_it_has_started() {
     block_on(async {
         let bench = bench().await;
-        // The same test runs at the same time as an ordinary user, and processes are looked for on the whole machine.
+        // The same test runs at the same time as an ordinary user, and processes are looked for on
+        // the whole machine.
         let mark = format!("98765.{}", std::process::id());
         let python = "import os, sys, time, ctypes\n\
                       for kind in range(3):\n\

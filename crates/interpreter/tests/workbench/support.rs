@@ -158,7 +158,8 @@ pub(crate) fn hint(answer: &Value) -> &str {
     answer["hint"]["code"].as_str().unwrap()
 }
 
-/// Processes of this machine with this argument. A command sees none that another has left: each has a Landlock domain of its own.
+/// Processes of this machine with this argument. A command sees none that another has left: each
+/// has a Landlock domain of its own.
 pub(crate) fn running(argument: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

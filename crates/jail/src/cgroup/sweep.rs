@@ -51,7 +51,8 @@ pub fn sweep() {
     }
 }
 
-/// Kills the processes in one of our directories and removes it, what is deepest first: a machine inside has groups of its own.
+/// Kills the processes in one of our directories and removes it, what is deepest first: a machine
+/// inside has groups of its own.
 pub(super) fn remove_tree(path: &Path) {
     for _ in 0..50 {
         if remove_below(path) {

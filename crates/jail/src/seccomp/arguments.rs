@@ -54,10 +54,11 @@ const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
 const FICLONE: u64 = 0x4004_9409;
 const FICLONERANGE: u64 = 0x4020_940d;
 
-/// Refused requests for files: those of file systems, except reading a file's own flags and sharing its blocks with a copy. Landlock
-/// does not check them, and write access to the inode suffices for most, even through a descriptor that is open for
-/// reading: a sandbox with its user's own ID could change flags and versions of the image's files, or make them immutable for
-/// good. Others reveal where files are on the disk (`FIEMAP`) and which disk that is (`GETFSUUID`, `GETFSSYSFSPATH`).
+/// Refused requests for files: those of file systems, except reading a file's own flags and sharing
+/// its blocks with a copy. Landlock does not check them, and write access to the inode suffices for
+/// most, even through a descriptor that is open for reading: a sandbox with its user's own ID could
+/// change flags and versions of the image's files, or make them immutable for good. Others reveal
+/// where files are on the disk (`FIEMAP`) and which disk that is (`GETFSUUID`, `GETFSSYSFSPATH`).
 pub(super) const FILE_SYSTEM_REQUESTS: Arguments = Arguments::Cases(&[
     &[ArgumentCondition::Equal(1, FIBMAP)],
     // All file systems, ext4, and encryption and verity of files.
@@ -76,7 +77,8 @@ pub(super) const FILE_SYSTEM_REQUESTS: Arguments = Arguments::Cases(&[
     &[of_type(0xbc)],
 ]);
 
-/// Refused advice about memory: pages that Linux merges with equal ones of other processes reveal by their timing what those have.
+/// Refused advice about memory: pages that Linux merges with equal ones of other processes reveal
+/// by their timing what those have.
 pub(super) const MERGING: &[u64] = &[libc::MADV_MERGEABLE as u64];
 
 /// Flag of `preadv2` that reveals whether a file is in memory, and so what others have read.

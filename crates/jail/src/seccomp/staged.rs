@@ -67,7 +67,8 @@ impl CompiledFilters {
         })
     }
 
-    /// Installs the two that a template's kernels inherit on the calling thread, before it becomes a template whose Python is not ours.
+    /// Installs the two that a template's kernels inherit on the calling thread, before it becomes
+    /// a template whose Python is not ours.
     pub fn install_inherited(&self) -> Result<()> {
         self.inherited.iter().try_for_each(super::install)
     }

@@ -22,8 +22,9 @@ const FIRST_LINE: usize = 300;
 /// The fewest tokens that outputs get, however long the rest is.
 const LEAST: usize = 200;
 
-/// Tells a model what came of a cell, within so many tokens of text. A cell that raised is an ordinary answer: some clients hide the text
-/// of others from the model, which then cannot repair its code.
+/// Tells a model what came of a cell, within so many tokens of text. A cell that raised is an
+/// ordinary answer: some clients hide the text of others from the model, which then cannot repair
+/// its code.
 pub(crate) fn told(entry: &SessionEntry, execution: &Execution, tokens: usize) -> CallAnswer {
     let mut answer = CallAnswer::default();
     let ran = ran(entry, execution, tokens);
@@ -73,8 +74,8 @@ pub(crate) fn told(entry: &SessionEntry, execution: &Execution, tokens: usize) -
     answer
 }
 
-/// The line that an answer begins with if its code did not complete, such as `ValueError: no rows`: clients that drop the mark of an error
-/// show this.
+/// The line that an answer begins with if its code did not complete, such as `ValueError: no rows`:
+/// clients that drop the mark of an error show this.
 fn first_line(outcome: &str, error: &CellFailure) -> String {
     let message = error.message.lines().next().unwrap_or_default();
     let kind = match outcome {

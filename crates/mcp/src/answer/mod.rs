@@ -1,7 +1,7 @@
 //! Answer of a call: one text for a model within a budget, and the same as data.
 //!
-//! Many clients show a model only the first block, only text, or only the data, so each of the two says everything. Images and links
-//! follow the text where the client shows them.
+//! Many clients show a model only the first block, only text, or only the data, so each of the two
+//! says everything. Images and links follow the text where the client shows them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -93,7 +93,8 @@ impl CallAnswer {
         }
     }
 
-    /// Marks it as an error: the call did nothing, or its kernel was lost. Some clients hide the text of an error from the model.
+    /// Marks it as an error: the call did nothing, or its kernel was lost. Some clients hide the
+    /// text of an error from the model.
     pub(crate) const fn fail(&mut self) {
         self.failed = true;
     }

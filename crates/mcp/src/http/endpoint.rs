@@ -1,9 +1,11 @@
-//! The layer above the protocol's own service: revisions before 2026-07-28 have no connection by which a call can be stopped, so
-//! it follows their conversations.
+//! The layer above the protocol's own service: revisions before 2026-07-28 have no connection by
+//! which a call can be stopped, so it follows their conversations.
 //!
-//! Such a client says in a request of its own that it gives a call up. Its `initialize` is answered with a name for the conversation, which it sends
-//! with all that follows; by that and the request's id the call is found. Its `DELETE` ends the conversation, and what it sends after that is
-//! answered with 404. Sessions remember the conversations that have used them; nothing else is remembered of one that goes on.
+//! Such a client says in a request of its own that it gives a call up. Its `initialize` is answered
+//! with a name for the conversation, which it sends with all that follows; by that and the
+//! request's id the call is found. Its `DELETE` ends the conversation, and what it sends after that
+//! is answered with 404. Sessions remember the conversations that have used them; nothing else is
+//! remembered of one that goes on.
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -38,7 +38,8 @@ pub const RESPONSE_HEADERS: [&str; 1] = ["mcp-session-id"];
 /// Options for reaching a server.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Whether `Host` and `Origin` were checked before a request comes here; the two lists are not looked at then.
+    /// Whether `Host` and `Origin` were checked before a request comes here; the two lists are not
+    /// looked at then.
     pub checked: bool,
     /// Allowed values of `Host`, with or without a port; loopback names if there is none.
     pub allowed_hosts: Vec<String>,
@@ -63,17 +64,19 @@ impl Default for HttpOptions {
     }
 }
 
-/// The answer to a request that did not reach the service: an error without the ID of a request, because the request
-/// was not read.
+/// The answer to a request that did not reach the service: an error without the ID of a request,
+/// because the request was not read.
 pub fn refusal(why: &str) -> String {
     let error = ErrorData::invalid_request(why.to_owned(), None);
     json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string()
 }
 
-/// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that is nobody's is refused.
+/// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that
+/// is nobody's is refused.
 ///
-/// No state is kept between requests but the sessions of code. A client that closes the stream of its call interrupts it; one of the revisions before
-/// 2026-07-28 may say so in a request of its own, too.
+/// No state is kept between requests but the sessions of code. A client that closes the stream of
+/// its call interrupts it; one of the revisions before 2026-07-28 may say so in a request of its
+/// own, too.
 pub fn service(
     server: &Server,
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,
@@ -82,7 +85,8 @@ pub fn service(
     behind(server, owner, options, |server| server)
 }
 
-/// The same with something between the protocol and the server, such as the [fixtures](crate::fixtures::Fixtures) of the conformance suite.
+/// The same with something between the protocol and the server, such as the
+/// [fixtures](crate::fixtures::Fixtures) of the conformance suite.
 pub fn behind<H: ServerHandler + Clone>(
     server: &Server,
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,

@@ -39,7 +39,8 @@ pub(super) async fn list(server: &McpShared, owner: &Owner) -> Vec<Resource> {
     datasets.into_iter().map(resource).collect()
 }
 
-/// Reads what the tool `read_dataset` returns. The client has now looked at the dataset, so all sessions of the owner may load it.
+/// Reads what the tool `read_dataset` returns. The client has now looked at the dataset, so all
+/// sessions of the owner may load it.
 pub(super) async fn read(
     server: &McpShared,
     owner: &Owner,

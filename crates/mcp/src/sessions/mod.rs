@@ -78,7 +78,8 @@ impl McpSessions {
         found.ok_or_else(|| self.missing(handle, None))
     }
 
-    /// Ends a conversation. Its sessions keep working for a while, for clients that open a conversation for each call.
+    /// Ends a conversation. Its sessions keep working for a while, for clients that open a
+    /// conversation for each call.
     pub(crate) fn leave(&self, conversation: &McpConversation) {
         let mut own = self.of(conversation.owner());
         own.retain(|entry| entry.users.include(conversation));
@@ -120,7 +121,8 @@ impl McpSessions {
         }
     }
 
-    /// Leave to have one more session. If its owner has as many sandboxes as it may have, an idle session makes room, once.
+    /// Leave to have one more session. If its owner has as many sandboxes as it may have, an idle
+    /// session makes room, once.
     async fn permit(&self, owner: &Owner) -> Result<Permit, Refusal> {
         match self.options.meter.session(owner).await {
             Ok(permit) => Ok(permit),
@@ -129,8 +131,9 @@ impl McpSessions {
         }
     }
 
-    /// Ends the idle session that was not used for the longest time, first of all one whose conversations have ended; one of another
-    /// owner only if `others` may make room, and if its owner seems to be done with it. Says whether there was one.
+    /// Ends the idle session that was not used for the longest time, first of all one whose
+    /// conversations have ended; one of another owner only if `others` may make room, and if its
+    /// owner seems to be done with it. Says whether there was one.
     async fn make_room(&self, owner: &Owner, others: bool) -> bool {
         let rank = |entry: &SessionEntry| (!entry.users.have_left(), entry.last_used());
         let own = |entry: &SessionEntry| entry.owner == owner.name();

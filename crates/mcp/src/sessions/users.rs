@@ -7,10 +7,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::conversations::McpConversation;
 
-/// Idle timeout of a session whose conversations have all ended. Some frameworks open a conversation for each call and end it at once, so
-/// the handle has to work for a while.
+/// Idle timeout of a session whose conversations have all ended. Some frameworks open a
+/// conversation for each call and end it at once, so the handle has to work for a while.
 pub(super) const LEFT_TIMEOUT: Duration = Duration::from_mins(10);
-/// Conversations that are remembered. A session with more of them is kept like one of a client that names none.
+/// Conversations that are remembered. A session with more of them is kept like one of a client that
+/// names none.
 const MOST: usize = 100;
 
 /// The conversations that use a session.

@@ -8,8 +8,8 @@ pub(crate) const SESSION: &str = "session_id";
 /// Its earlier name.
 pub(crate) const EARLIER: &str = "session";
 
-/// Gives the handle its name, and removes what stands for an argument that was left out: null, and an empty handle. Frameworks that
-/// require every argument send these.
+/// Gives the handle its name, and removes what stands for an argument that was left out: null, and
+/// an empty handle. Frameworks that require every argument send these.
 pub(crate) fn normalize(arguments: &mut JsonObject, schema: &JsonObject) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return;

@@ -270,7 +270,8 @@ impl Call {
         Ok(server.options.meter.cell(&self.owner).await?)
     }
 
-    /// Waits until no other call's code runs in a session, so that this one, once it is cancelled, stops its own code and no other.
+    /// Waits until no other call's code runs in a session, so that this one, once it is cancelled,
+    /// stops its own code and no other.
     async fn turn(&self, used: &Use) -> Result<SessionTurn, Refusal> {
         tokio::select! {
             turn = used.turn() => turn.map_err(|_| Error::Closed.into()),

@@ -103,7 +103,8 @@ fn drop_format(fields: &mut JsonObject) {
     }
 }
 
-/// A field that may be left out is read as null, too. Frameworks make such a field required if its schema says so.
+/// A field that may be left out is read as null, too. Frameworks make such a field required if its
+/// schema says so.
 fn drop_null(fields: &mut JsonObject) {
     if fields.get("default").is_some_and(Value::is_null) {
         fields.remove("default");

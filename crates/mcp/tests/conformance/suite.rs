@@ -31,7 +31,8 @@ static PORT: OnceCell<u16> = OnceCell::const_new();
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Scenarios that each revision asks for, and those of extensions that the suite runs with them.
 const SCENARIOS: [(&str, usize); 2] = [("2025-11-25", 33), ("2026-07-28", 50)];
-/// Of the extension of tasks, what the server does not do: its calls ask for nothing, none has to be a task, and none fails but as a tool.
+/// Of the extension of tasks, what the server does not do: its calls ask for nothing, none has to
+/// be a task, and none fails but as a tool.
 const TASKS_WITHOUT: [&str; 7] = [
     "tasks-dispatch-and-envelope: tasks-result-type-complete-on-non-task-responses",
     "tasks-lifecycle: sep-2663-tasks-get-status-failed",
@@ -50,7 +51,8 @@ async fn serve() -> u16 {
         .build()
         .await
         .unwrap();
-    // The suite gives a job of two seconds ten, in which everything would have to be imported for the first time.
+    // The suite gives a job of two seconds ten, in which everything would have to be imported for
+    // the first time.
     let first = interpreter.session(SessionOptions::default());
     first.execute("1").await.unwrap();
     first.close().await.unwrap();

@@ -34,7 +34,8 @@ async fn serve(server: &Server) -> u16 {
 }
 
 async fn client(port: u16, key: &str, mode: rmcp::ClientLifecycleMode) -> McpConnection {
-    // Built with the rest of the workspace, the client brings no cryptography of its own; an error means that there is some already.
+    // Built with the rest of the workspace, the client brings no cryptography of its own; an error
+    // means that there is some already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = StreamableHttpClientTransportConfig::with_uri(format!("http://127.0.0.1:{port}/mcp"))
         .auth_header(key);

@@ -24,7 +24,8 @@ fn output_is_sent_before_the_result() {
             })
             .await;
             assert!(!running.is_finished());
-            // The cell goes on once the file is there; files can be written while it runs only by itself, so it is stopped.
+            // The cell goes on once the file is there; files can be written while it runs only by
+            // itself, so it is stopped.
             done(&connected, "interrupt_session", json!({"session_id": session})).await;
             running.await.unwrap().unwrap();
             let told = client.told.lock();

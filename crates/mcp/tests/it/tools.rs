@@ -74,8 +74,8 @@ fn every_tool_says_what_it_takes_answers_and_changes() {
     });
 }
 
-/// Arguments that frameworks keep for themselves: they drop these, or replace their values. Those of `agent-framework`, `google-adk`,
-/// `langchain` and `pydantic`, and of Python.
+/// Arguments that frameworks keep for themselves: they drop these, or replace their values. Those
+/// of `agent-framework`, `google-adk`, `langchain` and `pydantic`, and of Python.
 const RESERVED: [&str; 20] = [
     "session",
     "_meta",

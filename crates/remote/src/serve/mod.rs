@@ -93,8 +93,8 @@ where
     serve_room(transport, &host, pulse, room).await.map(drop)
 }
 
-/// Serves the only client of a machine, as [`serve`] does. The client can suspend its sandbox, which is then returned for its next
-/// connection.
+/// Serves the only client of a machine, as [`serve`] does. The client can suspend its sandbox,
+/// which is then returned for its next connection.
 pub async fn serve_machine<T, E>(
     transport: T,
     host: Arc<dyn Host>,
@@ -157,7 +157,8 @@ where
         // The branch above notices that the connection is lost.
         let _ = mux.tell(&message).await;
         if room.is_suspended() {
-            // The client waits for this: no descriptor of the connection may be open when the machine is written.
+            // The client waits for this: no descriptor of the connection may be open when the
+            // machine is written.
             mux.close();
             break Ok(());
         }

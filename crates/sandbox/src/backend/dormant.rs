@@ -12,8 +12,8 @@ pub struct Lease {
     pub kernel: Kernel,
 }
 
-/// A sandbox that has no processes: its state is in files that nobody but this program's user can read, and that only this value
-/// names. Dropping it removes them.
+/// A sandbox that has no processes: its state is in files that nobody but this program's user can
+/// read, and that only this value names. Dropping it removes them.
 pub trait DormantSandbox: Send + Sync + std::fmt::Debug {
     /// Returns the size of the files in bytes.
     fn bytes(&self) -> u64;

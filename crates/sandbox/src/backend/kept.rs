@@ -25,8 +25,8 @@ const REASON: usize = 120;
 /// A copy of a kernel, which waits in its sandbox. It ends when this is dropped.
 #[derive(Debug)]
 pub struct KeptKernel {
-    /// Process id in the sandbox, as the kernel reported it. None once this copy has become the kernel, until the copy in its place
-    /// says its own.
+    /// Process id in the sandbox, as the kernel reported it. None once this copy has become the
+    /// kernel, until the copy in its place says its own.
     pub(super) pid: Option<u32>,
     /// Estimate of the memory that it takes up at first, in bytes.
     pub bytes: u64,
@@ -51,7 +51,8 @@ impl KeptKernel {
         })
     }
 
-    /// Asks the process whether it is there, and waits for its answer. Only code of the sandbox can have ended or stopped it.
+    /// Asks the process whether it is there, and waits for its answer. Only code of the sandbox can
+    /// have ended or stopped it.
     pub async fn is_there(&mut self) -> bool {
         self.answers(0).await
     }
@@ -61,7 +62,8 @@ impl KeptKernel {
         self.answers(1).await
     }
 
-    /// Returns its process id in the sandbox, if it has been there. A copy that is put in the place of another one says so at once.
+    /// Returns its process id in the sandbox, if it has been there. A copy that is put in the place
+    /// of another one says so at once.
     pub async fn pid(&mut self) -> Option<u32> {
         if self.pid.is_none() {
             self.hear().await;
@@ -111,8 +113,8 @@ fn shown(reason: String) -> String {
 }
 
 impl Kernel {
-    /// Orders a copy that was [moved](super::Sandbox::move_kernel) into this kernel to go on, and waits until it does. With `reseed`
-    /// it seeds its random generators anew.
+    /// Orders a copy that was [moved](super::Sandbox::move_kernel) into this kernel to go on, and
+    /// waits until it does. With `reseed` it seeds its random generators anew.
     pub async fn arrive(&mut self, reseed: bool) -> Result<()> {
         let KernelHold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a copy that another machine has"));
@@ -147,8 +149,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Keeps a copy of the kernel, which must be idle; or returns the reason why it cannot be kept. Whatever the kernel says of its
-    /// standby meanwhile goes to `standby`.
+    /// Keeps a copy of the kernel, which must be idle; or returns the reason why it cannot be kept.
+    /// Whatever the kernel says of its standby meanwhile goes to `standby`.
     pub async fn keep(
         &mut self,
         cell: u64,

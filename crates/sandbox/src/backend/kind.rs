@@ -49,8 +49,9 @@ impl BackendKind {
         matches!(self, Self::Gvisor | Self::Microvm)
     }
 
-    /// Returns whether the first request to a sandbox takes much longer than the next ones, whatever it asks: the memory of a
-    /// restored machine is read, and an emulator translates code, when they are first used.
+    /// Returns whether the first request to a sandbox takes much longer than the next ones,
+    /// whatever it asks: the memory of a restored machine is read, and an emulator translates code,
+    /// when they are first used.
     pub const fn wakes_slowly(self) -> bool {
         matches!(self, Self::Microvm)
     }

@@ -1,4 +1,5 @@
-//! The section `kubernetes` of a configuration. It is here so that a build without the crate of that backend reads it, too.
+//! The section `kubernetes` of a configuration. It is here so that a build without the crate of
+//! that backend reads it, too.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -90,15 +90,16 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// its place. Unread output in the pipes is dropped.
     fn rescue<'a>(&'a self, ended: Kernel, pid: u32, kept: &'a [u32]) -> BoxFuture<'a, Result<Kernel>>;
 
-    /// Makes a kept copy of a kernel the kernel, in the place of an ended one that has the same output. Later another copy is
-    /// kept in its place. The caller has killed everything else. Backends that lack checkpoints report an error.
+    /// Makes a kept copy of a kernel the kernel, in the place of an ended one that has the same
+    /// output. Later another copy is kept in its place. The caller has killed everything else.
+    /// Backends that lack checkpoints report an error.
     fn roll_back<'a>(&'a self, _ended: Kernel, _kept: &'a mut KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
         Box::pin(async { Err(Error::request("roll back a kernel that another machine has")) })
     }
 
-    /// Moves a kept copy of this sandbox's kernel into the fresh kernel of another sandbox of the same backend, whose kernel then
-    /// [arrives](Kernel::arrive). After an error the other sandbox must be destroyed; this one is never changed. Backends that lack
-    /// forks report an error.
+    /// Moves a kept copy of this sandbox's kernel into the fresh kernel of another sandbox of the
+    /// same backend, whose kernel then [arrives](Kernel::arrive). After an error the other sandbox
+    /// must be destroyed; this one is never changed. Backends that lack forks report an error.
     fn move_kernel<'a>(
         &'a self,
         _kept: &'a mut KeptKernel,
@@ -108,14 +109,15 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
         Box::pin(async { Err(Error::request("move a kernel that another machine has")) })
     }
 
-    /// Writes the state of the sandbox and its idle kernel to files of the host, and ends all processes. Commands and connections of
-    /// the guest must have ended. After an error, the sandbox is lost. Only for backends that [suspend](Backend::suspends) sandboxes.
+    /// Writes the state of the sandbox and its idle kernel to files of the host, and ends all
+    /// processes. Commands and connections of the guest must have ended. After an error, the
+    /// sandbox is lost. Only for backends that [suspend](Backend::suspends) sandboxes.
     fn suspend(self: Box<Self>, _kernel: Kernel) -> BoxFuture<'static, Result<Suspension>> {
         Box::pin(async { Err(Error::request("suspend a sandbox of this backend")) })
     }
 
-    /// Makes sandboxes that begin with the state of this one and its idle kernel: all, or none. The same conditions hold. Nothing that
-    /// makes random numbers is seeded anew in them.
+    /// Makes sandboxes that begin with the state of this one and its idle kernel: all, or none. The
+    /// same conditions hold. Nothing that makes random numbers is seeded anew in them.
     fn branch(
         self: Box<Self>,
         _kernel: Kernel,
@@ -128,8 +130,8 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// path; it appears in the sandbox's mount table.
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>>;
 
-    /// Shows a directory of packages, read-only, as `/opt/layers/<id>`. Sandboxes that see the host's directory of layers
-    /// need not do anything.
+    /// Shows a directory of packages, read-only, as `/opt/layers/<id>`. Sandboxes that see the
+    /// host's directory of layers need not do anything.
     fn show_layer<'a>(&'a self, _id: &'a str, _directory: &'a Path) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
@@ -283,7 +285,8 @@ impl Kernel {
         self.hello(RESCUE_LIMIT, "a standby").await
     }
 
-    /// Orders a kept copy to go on as the kernel with the other ends of new channels; returns the process that reports being it.
+    /// Orders a kept copy to go on as the kernel with the other ends of new channels; returns the
+    /// process that reports being it.
     pub(crate) async fn take_up(
         &mut self,
         kept: &mut KeptKernel,

@@ -86,8 +86,8 @@ pub enum CommandEvent {
     Failed(String),
 }
 
-/// The way to a guest's kept commands and to connections. It does not keep the guest: its requests fail once the
-/// sandbox has ended.
+/// The way to a guest's kept commands and to connections. It does not keep the guest: its requests
+/// fail once the sandbox has ended.
 #[derive(Clone, Debug)]
 pub struct GuestLink {
     asks: mpsc::WeakSender<GuestRequest>,
@@ -299,7 +299,8 @@ impl GuestLink {
     }
 }
 
-/// Returns parts of the output as parts of bytes that begin at an offset; none if they are not in order or not within the bytes.
+/// Returns parts of the output as parts of bytes that begin at an offset; none if they are not in
+/// order or not within the bytes.
 fn within(parts: &[[u64; 2]], offset: u64, length: usize) -> Option<Vec<Range<usize>>> {
     let mut last = 0;
     let mut inside = Vec::with_capacity(parts.len());

@@ -109,7 +109,8 @@ impl SandboxListener {
 }
 
 impl SandboxConnection {
-    /// Receives bytes; none means that the program will send no more. If this future is dropped, bytes are lost.
+    /// Receives bytes; none means that the program will send no more. If this future is dropped,
+    /// bytes are lost.
     pub async fn receive(&self) -> Result<Vec<u8>> {
         let message = ToGuest::Receive {
             request: 0,
@@ -164,7 +165,8 @@ impl SandboxConnection {
         }
     }
 
-    /// Moves bytes until both directions have ended, or the stream was dropped and what it wrote is delivered.
+    /// Moves bytes until both directions have ended, or the stream was dropped and what it wrote is
+    /// delivered.
     async fn pump(self, stream: DuplexStream, mut dropped: oneshot::Receiver<()>) {
         let (mut read, mut write) = tokio::io::split(stream);
         let out = async {

@@ -11,8 +11,9 @@ use crate::error::{DuringIo, Result};
 const PART: u64 = 4 << 20;
 
 impl Guest {
-    /// Saves a snapshot of `/workspace` and `/tmp` except for datasets, and copies at most `limit` bytes for it. Returns its number of
-    /// files, and of bytes that were copied. Nothing may run in the sandbox meanwhile.
+    /// Saves a snapshot of `/workspace` and `/tmp` except for datasets, and copies at most `limit`
+    /// bytes for it. Returns its number of files, and of bytes that were copied. Nothing may run in
+    /// the sandbox meanwhile.
     pub async fn save(&self, snapshot: u64, limit: u64) -> Result<(u64, u64)> {
         let message = ToGuest::Save {
             request: 0,
@@ -37,8 +38,9 @@ impl Guest {
             .map(drop)
     }
 
-    /// Stops every process except the guest and some others, and makes the files equal to a snapshot. Returns whether it did: if the
-    /// process that is `needed` to go on with them has ended, or was stopped or sent a signal, nothing is done. The stopped ones wait for
+    /// Stops every process except the guest and some others, and makes the files equal to a
+    /// snapshot. Returns whether it did: if the process that is `needed` to go on with them has
+    /// ended, or was stopped or sent a signal, nothing is done. The stopped ones wait for
     /// [`Self::kill_stopped`].
     pub async fn roll_back(&self, snapshot: u64, needed: u32, except: &[u32]) -> Result<bool> {
         let message = ToGuest::RollBack {
@@ -54,7 +56,8 @@ impl Guest {
         }
     }
 
-    /// Kills the processes that a rollback has stopped, once it needs the processors no more; does not wait for their end.
+    /// Kills the processes that a rollback has stopped, once it needs the processors no more; does
+    /// not wait for their end.
     pub async fn kill_stopped(&self) -> Result<()> {
         self.send(ToGuest::KillStopped, None, Answer::None)
             .await
@@ -89,7 +92,8 @@ impl Guest {
             .map(drop)
     }
 
-    /// Copies a snapshot into the guests of other sandboxes, part by part. `limit` is the maximum number of bytes of its files.
+    /// Copies a snapshot into the guests of other sandboxes, part by part. `limit` is the maximum
+    /// number of bytes of its files.
     pub async fn copy_snapshot(&self, snapshot: u64, others: &[(&Self, u64)], limit: u64) -> Result<()> {
         let mut offset = 0;
         loop {

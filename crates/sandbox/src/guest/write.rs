@@ -25,8 +25,8 @@ impl Guest {
         result.map(|()| written)
     }
 
-    /// Writes part after part, and counts the bytes. The guest writes one while the next is read, except for the first: until there is the
-    /// answer to that, the file is not ours.
+    /// Writes part after part, and counts the bytes. The guest writes one while the next is read,
+    /// except for the first: until there is the answer to that, the file is not ours.
     async fn write_parts(
         &self,
         path: &str,

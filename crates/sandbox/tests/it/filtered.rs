@@ -1,4 +1,5 @@
-//! Inside a container: a system call filter around Cellblock refuses one of the calls with which sandboxes are made.
+//! Inside a container: a system call filter around Cellblock refuses one of the calls with which
+//! sandboxes are made.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! The controllers of agent-sandbox, and the garbage collector: pools are filled, claims adopt a sandbox of their pool or get
-//! a new one, what expired is deleted, and what has no owner anymore is, too.
+//! The controllers of agent-sandbox, and the garbage collector: pools are filled, claims adopt a
+//! sandbox of their pool or get a new one, what expired is deleted, and what has no owner anymore
+//! is, too.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! A kubelet: pods are bound to it, started, watched, and ended. It only knows the API, so that it serves any API server.
+//! A kubelet: pods are bound to it, started, watched, and ended. It only knows the API, so that it
+//! serves any API server.
 //!
-//! Annotations of a pod make it misbehave: `fake.cellblock.dev/start-after-ms`, `fake.cellblock.dev/never-ready`,
-//! `fake.cellblock.dev/fail-after-ms`, `fake.cellblock.dev/move-after-ms` (another address).
+//! Annotations of a pod make it misbehave: `fake.cellblock.dev/start-after-ms`,
+//! `fake.cellblock.dev/never-ready`, `fake.cellblock.dev/fail-after-ms`,
+//! `fake.cellblock.dev/move-after-ms` (another address).
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _, Write as _};

@@ -1,5 +1,6 @@
-//! A Kubernetes cluster without nodes, for tests: an API server that behaves as the real one was seen to, the controllers of
-//! agent-sandbox, a garbage collector, and a kubelet whose pods are processes of this machine, or nothing at all.
+//! A Kubernetes cluster without nodes, for tests: an API server that behaves as the real one was
+//! seen to, the controllers of agent-sandbox, a garbage collector, and a kubelet whose pods are
+//! processes of this machine, or nothing at all.
 //!
 //! ```text
 //! code under test ── HTTP ── API server ── store ── controllers
@@ -72,8 +73,8 @@ pub struct TestCluster {
     reason = "a test fails by panicking"
 )]
 impl TestCluster {
-    /// Starts a cluster whose pods are what `runner` makes of them: a fake one, unless [`PLANE`] names a real one. It runs in threads of its
-    /// own, so that a blocked test does not stop it.
+    /// Starts a cluster whose pods are what `runner` makes of them: a fake one, unless [`PLANE`]
+    /// names a real one. It runs in threads of its own, so that a blocked test does not stop it.
     pub fn start(runner: impl PodRunner) -> Self {
         match std::env::var_os(PLANE) {
             Some(connection) => Self::in_plane(Path::new(&connection), runner),
@@ -133,8 +134,8 @@ impl TestCluster {
         }
     }
 
-    /// Permits the user of [`GATEWAY`] exactly these verbs: API group, resource, verb. Until then, a fake cluster permits
-    /// everything.
+    /// Permits the user of [`GATEWAY`] exactly these verbs: API group, resource, verb. Until then,
+    /// a fake cluster permits everything.
     pub fn grant(&self, rules: &[(&str, &str, &str)]) {
         match &self.objects {
             Objects::Stored(_) => self.faults.grant(rules),
@@ -233,8 +234,8 @@ impl TestCluster {
         self.faults.add(fault);
     }
 
-    /// Forgets events, as etcd does when it is compacted: watches from older versions are answered with 410. Only a fake cluster can do it
-    /// without a restart.
+    /// Forgets events, as etcd does when it is compacted: watches from older versions are answered
+    /// with 410. Only a fake cluster can do it without a restart.
     pub fn compact(&self) {
         let Objects::Stored(store) = &self.objects else {
             panic!("a real API server keeps events in its memory: compact its `Plane`, and restart it");

@@ -1,4 +1,5 @@
-//! The objects of a cluster, as its administrator sees them: those of a fake one, or of a namespace of a real one.
+//! The objects of a cluster, as its administrator sees them: those of a fake one, or of a namespace
+//! of a real one.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};

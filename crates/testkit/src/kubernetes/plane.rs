@@ -1,5 +1,6 @@
-//! A real control plane on loopback, without nodes: etcd, kube-apiserver, the garbage collector of kube-controller-manager, and the
-//! controller of agent-sandbox, from the folder that `CELLBLOCK_TEST_KUBE` names.
+//! A real control plane on loopback, without nodes: etcd, kube-apiserver, the garbage collector of
+//! kube-controller-manager, and the controller of agent-sandbox, from the folder that
+//! `CELLBLOCK_TEST_KUBE` names.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -188,7 +189,8 @@ impl Plane {
         let _ = child.wait();
     }
 
-    /// Forgets all events until now. Watches that begin from an older version are answered with 410 once the API server has restarted.
+    /// Forgets all events until now. Watches that begin from an older version are answered with 410
+    /// once the API server has restarted.
     pub fn compact(&self) {
         let found = self.ask_store("range", &json!({"key": "AA=="}));
         let revision = &found["header"]["revision"];

@@ -1,4 +1,5 @@
-//! The schemas of agent-sandbox that an API server validates objects against. `crds/` has them as its releases do.
+//! The schemas of agent-sandbox that an API server validates objects against. `crds/` has them as
+//! its releases do.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -28,7 +29,8 @@ fn compile(text: &str) -> Schema {
     Schema::new(&schema).unwrap()
 }
 
-/// Rejects unknown fields, as `fieldValidation=Strict` does: a misspelled one would otherwise be dropped silently.
+/// Rejects unknown fields, as `fieldValidation=Strict` does: a misspelled one would otherwise be
+/// dropped silently.
 fn close(schema: &mut Value) {
     if schema["properties"].is_object() && schema["x-kubernetes-preserve-unknown-fields"] != true {
         schema["additionalProperties"] = json!(false);

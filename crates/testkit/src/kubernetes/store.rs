@@ -77,7 +77,8 @@ impl Store {
         found.ok_or_else(|| resource.not_found(name))
     }
 
-    /// Returns the events after a version whose objects are wanted, and the last version; or the failure that they are forgotten.
+    /// Returns the events after a version whose objects are wanted, and the last version; or the
+    /// failure that they are forgotten.
     pub(super) fn since(
         &self,
         plural: &str,

@@ -20,7 +20,8 @@ const MOUNT_POINTS: [&str; 8] = [
     "/proc/kcore",
 ];
 
-/// Lists what descends from a process, or from one that once did: ids come again, so those go by id and start time.
+/// Lists what descends from a process, or from one that once did: ids come again, so those go by id
+/// and start time.
 pub(super) fn below(ancestor: u32, known: &BTreeMap<u32, String>) -> Vec<Process> {
     let all = find::all_processes();
     let mut ours: BTreeSet<u32> = all

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::{ancestry, find};
 
-/// Owner of the counted resources. Other processes may run sandboxes on the same machine; ancestry and names distinguish theirs.
+/// Owner of the counted resources. Other processes may run sandboxes on the same machine; ancestry
+/// and names distinguish theirs.
 #[derive(Debug, Clone, Default)]
 pub struct LeakOwner {
     /// The process whose descendants and descriptors are counted.
@@ -44,8 +45,8 @@ pub struct Count {
 }
 
 impl Count {
-    /// Whether there is no more of anything than in the other count. Less is fine: what was only about to end when the other was taken may be
-    /// gone by now.
+    /// Whether there is no more of anything than in the other count. Less is fine: what was only
+    /// about to end when the other was taken may be gone by now.
     pub fn is_within(&self, other: &Self) -> bool {
         let pairs = [
             (self.processes, other.processes),

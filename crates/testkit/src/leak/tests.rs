@@ -94,7 +94,8 @@ fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
         .unwrap();
     let mut line = [0];
     std::io::Read::read_exact(parent.stdout.as_mut().unwrap(), &mut line).unwrap();
-    // The shell goes on as soon as it has forked: the child has its own name only when it has become its program.
+    // The shell goes on as soon as it has forked: the child has its own name only when it has
+    // become its program.
     let both = block_until_ok(|| {
         let both = ancestry::below(parent.id(), &std::collections::BTreeMap::new());
         if matches!(&both[..], [child] if child.name == "sleep") {

@@ -1,8 +1,9 @@
 //! View of a machine: the bundle's `config.json` and the small read-only tree at its root.
 //!
 //! The tree is the one that other sandboxes have: the host's programs and libraries read-only, the
-//! image's Python at `/opt/python`, and memory for `/tmp` and `/workspace`. An image that is a root filesystem is at `/opt/root`; the
-//! launcher inside makes it the root of everything that it starts.
+//! image's Python at `/opt/python`, and memory for `/tmp` and `/workspace`. An image that is a root
+//! filesystem is at `/opt/root`; the launcher inside makes it the root of everything that it
+//! starts.
 
 use std::fs;
 use std::io;

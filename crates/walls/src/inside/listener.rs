@@ -42,7 +42,8 @@ impl StreamListener {
     }
 }
 
-/// A socket as a stream of the runtime, which waits for, reads and writes any stream socket as it does those of Unix.
+/// A socket as a stream of the runtime, which waits for, reads and writes any stream socket as it
+/// does those of Unix.
 fn stream(socket: Socket) -> io::Result<UnixStream> {
     socket.set_nonblocking(true)?;
     UnixStream::from_std(OwnedFd::from(socket).into())

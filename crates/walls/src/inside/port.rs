@@ -1,7 +1,8 @@
 //! A serial port as the stream to a host.
 //!
-//! A port has no connections: neither side hears that the other has closed its end, or only late. So a machine says with a message
-//! of its own that it has stopped reading. What arrives after that stays in the port for the stream to the next host.
+//! A port has no connections: neither side hears that the other has closed its end, or only late.
+//! So a machine says with a message of its own that it has stopped reading. What arrives after that
+//! stays in the port for the stream to the next host.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -41,8 +42,9 @@ impl SerialPort {
         })
     }
 
-    /// Waits for a host and returns a stream to it. Two threads copy, because a port is not a socket: a short read of it does not mean that
-    /// nothing is left, which the runtime assumes of what it polls.
+    /// Waits for a host and returns a stream to it. Two threads copy, because a port is not a
+    /// socket: a short read of it does not mean that nothing is left, which the runtime assumes of
+    /// what it polls.
     pub(super) async fn stream(&self) -> io::Result<UnixStream> {
         // Before the restore, which may come later than this, a read would say that the stream has ended.
         while !has_host(&self.device)? {

@@ -55,7 +55,8 @@ const LINKS: [(&str, &str); 4] = [
     ("lib64", "usr/lib64"),
     ("sbin", "usr/sbin"),
 ];
-/// Folders of the host that are on the disk where they exist: time zones, and modules that Debian's Node.js reads.
+/// Folders of the host that are on the disk where they exist: time zones, and modules that Debian's
+/// Node.js reads.
 const SHARED: [&str; 2] = ["/usr/share/zoneinfo", "/usr/share/nodejs"];
 /// Programs that make file systems, which are not on every user's PATH.
 const MAKERS: [&str; 4] = [
@@ -68,7 +69,8 @@ const MAKERS: [&str; 4] = [
 const SPARE: u64 = 64 << 20;
 const INODE: u64 = 4096;
 
-/// Writes the disk to `target`. `staging` must be on the image's file system, whose files are linked and not copied.
+/// Writes the disk to `target`. `staging` must be on the image's file system, whose files are
+/// linked and not copied.
 pub(super) fn write_disk(target: &Path, staging: &Path, config: &WallConfig) -> io::Result<()> {
     let written = write_tree(staging, config).and_then(|()| make(target, staging));
     let removed = fs::remove_dir_all(staging);

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::snapshot::hex;
 
-/// Modules with which a machine finds its devices, its disk and its serial port. What is built into a kernel is not a file.
+/// Modules with which a machine finds its devices, its disk and its serial port. What is built into
+/// a kernel is not a file.
 const MODULES: [&str; 3] = ["virtio_mmio", "virtio_blk", "virtio_console"];
 /// File with the dependencies of a kernel's modules, as `depmod` writes it.
 const DEPENDENCIES: &str = "modules.dep";
@@ -72,8 +73,8 @@ impl Kernel {
         image.starts_with(ELF)
     }
 
-    /// Returns the files of the modules that every machine needs, of some more, and of those that these need, in the order in
-    /// which they are loaded.
+    /// Returns the files of the modules that every machine needs, of some more, and of those that
+    /// these need, in the order in which they are loaded.
     pub(super) fn modules(&self, more: &[&str]) -> Vec<PathBuf> {
         let beside = self
             .path

@@ -1,4 +1,5 @@
-//! Shared libraries of programs, as the host's loader finds them, and executables without what only debuggers read.
+//! Shared libraries of programs, as the host's loader finds them, and executables without what only
+//! debuggers read.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Sandboxes in virtual machines, which Firecracker or QEMU runs with KVM. Where that is allowed, QEMU emulates them.
+//! Sandboxes in virtual machines, which Firecracker or QEMU runs with KVM. Where that is allowed,
+//! QEMU emulates them.
 //!
 //! ```text
 //! host ── owner ── QEMU ── a kernel of its own
@@ -99,8 +100,8 @@ impl MachineProgram {
         KNOWN.find(options, Self::look(options)).await
     }
 
-    /// Looks for a program. Firecracker is never replaced by QEMU because it fails, except where emulation is allowed, which
-    /// is weaker than everything else.
+    /// Looks for a program. Firecracker is never replaced by QEMU because it fails, except where
+    /// emulation is allowed, which is weaker than everything else.
     async fn look(options: &MicrovmOptions) -> Result<Self> {
         let firecracker = match options.vmm {
             Vmm::Qemu => false,

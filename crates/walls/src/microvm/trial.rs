@@ -40,8 +40,8 @@ pub(super) fn kvm_opens() -> Result<(), String> {
         .map_err(|error| format!("open `/dev/kvm`: {error}"))
 }
 
-/// Runs a command that boots a kernel without a disk, until the kernel looks for its disk. That `/dev/kvm` opens proves nothing: some
-/// machines offer it and cannot run ordinary guests.
+/// Runs a command that boots a kernel without a disk, until the kernel looks for its disk. That
+/// `/dev/kvm` opens proves nothing: some machines offer it and cannot run ordinary guests.
 pub(super) async fn boots(mut command: Command) -> Result<(), String> {
     let program = command.as_std().get_program().to_string_lossy().into_owned();
     let mut child = command

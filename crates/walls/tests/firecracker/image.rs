@@ -8,8 +8,8 @@ use std::path::Path;
 use cellblock_image::{Home, ImageStore, OpenImage};
 use serde_json::{Value, json};
 
-/// The default image in another home, whose template imports these libraries alone. Restoring a machine costs the more the more memory
-/// its template has.
+/// The default image in another home, whose template imports these libraries alone. Restoring a
+/// machine costs the more the more memory its template has.
 pub(crate) fn with_preload(image: &OpenImage, home: &Path, preload: &[&str]) -> OpenImage {
     let folder = home.join("images").join(image.id());
     fs::create_dir_all(&folder).unwrap();

@@ -114,7 +114,8 @@ fn a_machine_that_goes_on_is_paused_while_its_state_is_written_and_others_are_re
         let mut lease = create(&backend, &Limits::default()).await.unwrap();
         execute(&mut lease.kernel, "x = 41").await;
         let branched = lease.sandbox.branch(lease.kernel, 1).await.unwrap();
-        // The state of a process of this computer is in no file: what is restored here begins anew, without a sandbox.
+        // The state of a process of this computer is in no file: what is restored here begins anew,
+        // without a sandbox.
         let error = branched.branches.unwrap_err().to_string();
         assert!(error.contains("no sandbox was suspended"), "{error}");
         let mut own = branched.own;

@@ -1,4 +1,5 @@
-//! The driver of Firecracker, with a program that speaks its API and a process of this computer as the machine.
+//! The driver of Firecracker, with a program that speaks its API and a process of this computer as
+//! the machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -13,7 +13,8 @@ fn an_ordinary_user_s_machines_see_the_same_paths_without_a_jailer() {
     require!(Qemu);
     require!(Root);
     require!(OrdinaryUser);
-    // Restoring ends at the last request: a process of this computer that takes itself for root is no machine.
+    // Restoring ends at the last request: a process of this computer that takes itself for root is
+    // no machine.
     let fake = block_on(Fake::new(json!({"faults": {"PUT /snapshot/load": "no further"}})));
     let home = fake.home();
     fs::set_permissions(home.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();

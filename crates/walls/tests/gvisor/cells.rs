@@ -1,4 +1,5 @@
-//! Machines: what confines code in them, and what makes them different. What cells do is in the conformance tests.
+//! Machines: what confines code in them, and what makes them different. What cells do is in the
+//! conformance tests.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Machines that are written to disk and restored, and what is on the disk meanwhile, in gVisor and in microVMs.
+//! Machines that are written to disk and restored, and what is on the disk meanwhile, in gVisor and
+//! in microVMs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

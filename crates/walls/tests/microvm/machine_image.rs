@@ -8,8 +8,9 @@ use cellblock_image::OpenImage;
 
 use crate::lean_image::with_preload;
 
-/// The default image in another home, whose template imports these libraries alone, and whose files are its own: a machine's disk has
-/// nothing that symbolic links could lead to. Several programs may use the home.
+/// The default image in another home, whose template imports these libraries alone, and whose files
+/// are its own: a machine's disk has nothing that symbolic links could lead to. Several programs
+/// may use the home.
 pub(crate) fn machine_image(image: &OpenImage, home: &Path, preload: &[&str]) -> OpenImage {
     fs::create_dir_all(home).unwrap();
     let alone = File::create(home.join("image.lock")).unwrap();

@@ -34,7 +34,8 @@ pub(crate) fn home() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines")
 }
 
-/// The default image. Its template imports what these tests use: all libraries would take minutes where no processor runs them.
+/// The default image. Its template imports what these tests use: all libraries would take minutes
+/// where no processor runs them.
 pub(crate) async fn image() -> OpenImage {
     let make = async || machine_image(&local::image().await, &home(), &["numpy", "pandas"]);
     IMAGE.get_or_init(make).await.clone()

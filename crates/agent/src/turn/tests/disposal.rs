@@ -1,4 +1,5 @@
-//! A turn lets go of its runner, and so of the sandbox behind it, exactly once and with no code left running, however it ends.
+//! A turn lets go of its runner, and so of the sandbox behind it, exactly once and with no code
+//! left running, however it ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -154,7 +155,8 @@ fn start(acts: impl IntoIterator<Item = ModelAction>) -> TurnTask {
 }
 
 impl Ledger {
-    /// Asserts that so much code was started, that none of it is left, and that the sandbox was disposed of once.
+    /// Asserts that so much code was started, that none of it is left, and that the sandbox was
+    /// disposed of once.
     fn is_closed(&self, started: usize) {
         let of = |number: &AtomicUsize| number.load(Ordering::SeqCst);
         let found = (of(&self.started), of(&self.running), of(&self.disposed));

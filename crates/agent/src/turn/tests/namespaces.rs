@@ -1,4 +1,5 @@
-//! Turns with functions of the client in namespaces: the model knows them by flat names, the client by its own.
+//! Turns with functions of the client in namespaces: the model knows them by flat names, the client
+//! by its own.
 
 use serde_json::{Value, json};
 

@@ -340,7 +340,8 @@ impl Draft {
         self.close(slot.0, status);
     }
 
-    /// Ends a call of the interpreter in this response only: its code runs on, and another response goes on with it.
+    /// Ends a call of the interpreter in this response only: its code runs on, and another response
+    /// goes on with it.
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn leave_interpreter(&mut self, slot: InterpreterSlot) -> Option<CodeInterpreterCall> {
         let Item::CodeInterpreterCall(call) = &self.response.output[slot.0] else {

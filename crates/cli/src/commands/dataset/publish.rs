@@ -1,4 +1,5 @@
-//! Publishing a file of the user. A sandbox reads it, as it reads the input of a run, so that other sessions load an equal frame.
+//! Publishing a file of the user. A sandbox reads it, as it reads the input of a run, so that other
+//! sessions load an equal frame.
 
 use std::io::Write as _;
 

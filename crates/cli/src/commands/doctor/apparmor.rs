@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// The profile for programs in the usual places; a link in `deploy/apparmor` leads here, because crates are packaged one by one.
+/// The profile for programs in the usual places; a link in `deploy/apparmor` leads here, because
+/// crates are packaged one by one.
 const PROFILE: &str = include_str!("cellblock.apparmor");
 /// Those places.
 const USUAL: &str = "/usr/{,local/}bin/cellblock";

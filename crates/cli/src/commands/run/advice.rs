@@ -22,7 +22,8 @@ const CLIENTS: [&str; 6] = ["aiohttp", "boto3", "httpx", "requests", "urllib3", 
 /// Modules of Python that no package brings.
 const NO_PACKAGES: [&str; 4] = ["_tkinter", "idlelib", "tkinter", "turtle"];
 
-/// Returns the advice for an exception of a cell, if this computer's current folder or an option has what it misses.
+/// Returns the advice for an exception of a cell, if this computer's current folder or an option
+/// has what it misses.
 pub(super) fn of(exception: &Exception, network: NetworkPolicy, folder: &Path) -> Option<String> {
     match exception.exception.as_str() {
         "ModuleNotFoundError" => of_module(&exception.message, network, folder),

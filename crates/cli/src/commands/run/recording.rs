@@ -33,7 +33,8 @@ impl LocalRuns {
     pub(super) fn begin() -> Self {
         Self {
             opening: tokio::spawn(async {
-                // A run does not depend on the configuration of a server, so mistakes in it are no failure here.
+                // A run does not depend on the configuration of a server, so mistakes in it are no
+                // failure here.
                 let opened = open().await;
                 opened.unwrap_or_else(|error| {
                     let error = &error as &dyn std::error::Error;
@@ -73,7 +74,8 @@ impl LocalRuns {
             sink.record(record);
         }
         runs.flush().await;
-        // Closing the file would copy its log into it. The next process that opens the file reads the log all the same.
+        // Closing the file would copy its log into it. The next process that opens the file reads
+        // the log all the same.
         std::mem::forget(runs);
     }
 }

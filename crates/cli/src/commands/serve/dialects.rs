@@ -14,8 +14,8 @@ use cellblock_interpreter::hosting::Owner;
 
 use super::metered::GatewayMeter;
 
-/// Mounts the dialects over the gateway's sandboxes, and listens at their own addresses. Where code runs at a server that keeps nothing there are
-/// no sessions, and so none of them.
+/// Mounts the dialects over the gateway's sandboxes, and listens at their own addresses. Where code
+/// runs at a server that keeps nothing there are no sessions, and so none of them.
 pub(super) fn mounts(
     gateway: &Gateway,
     options: &DialectsOptions,

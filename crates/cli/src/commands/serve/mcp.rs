@@ -14,8 +14,8 @@ use super::metered::GatewayMeter;
 /// Path of the endpoint.
 const PATH: &str = "/mcp";
 
-/// Mounts a server of MCP over the gateway's sandboxes, which ends with the gateway. Where code runs at a server that keeps nothing there are
-/// no sessions, and so there is none.
+/// Mounts a server of MCP over the gateway's sandboxes, which ends with the gateway. Where code
+/// runs at a server that keeps nothing there are no sessions, and so there is none.
 pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     let interpreter = gateway.interpreter().ok()?;
     options.meter = Arc::new(GatewayMeter(gateway.clone()));

@@ -79,8 +79,8 @@ impl Plan {
         })
     }
 
-    /// Checks what `serve` checks as it starts, and changes nothing: keys and records, certificates, addresses, and whether there is such an
-    /// image.
+    /// Checks what `serve` checks as it starts, and changes nothing: keys and records,
+    /// certificates, addresses, and whether there is such an image.
     pub(in crate::commands) async fn check(&self) -> Result<()> {
         let home = Home::find()?;
         let records = self.loaded.records(home.root())?.look().await?;

@@ -26,8 +26,8 @@ pub(super) struct StartingServer<'a> {
     pub(super) announce: &'a dyn Fn(),
 }
 
-/// Claims the first pod, and returns the engine that claims one for each sandbox, or for each call. While there is no pod, the server answers
-/// that it is not ready.
+/// Claims the first pod, and returns the engine that claims one for each sandbox, or for each call.
+/// While there is no pod, the server answers that it is not ready.
 pub(super) async fn engine(
     loaded: &LoadedConfig,
     pods: &PodSite,

@@ -1,7 +1,8 @@
 //! `cellblock session attach`: a program of a session in the terminal of this command.
 //!
-//! What the program writes goes to the terminal as it is, since a shell with colors or an editor needs its control sequences. What is typed
-//! goes to the sandbox, Ctrl-C too: until the end, the terminal makes no signals of keys.
+//! What the program writes goes to the terminal as it is, since a shell with colors or an editor
+//! needs its control sequences. What is typed goes to the sandbox, Ctrl-C too: until the end, the
+//! terminal makes no signals of keys.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -28,7 +29,8 @@ const USUAL: TerminalSize = TerminalSize {
     rows: 24,
     columns: 80,
 };
-/// Ends what a program may have set that it did not end: the other screen, a hidden cursor, colors, reports of the mouse, marked pastes.
+/// Ends what a program may have set that it did not end: the other screen, a hidden cursor, colors,
+/// reports of the mouse, marked pastes.
 const RESET: &[u8] =
     b"\x1b[?1047l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\r\n";
 
@@ -87,8 +89,9 @@ async fn start(place: &SessionPlace, command: &[String]) -> Result<String> {
     Ok(ask_process(place, start).await?.id)
 }
 
-/// Begins after what was written before: it may have questions to a terminal, which would be answered into the program. Instead, a change of
-/// the size makes programs that use the whole screen draw again.
+/// Begins after what was written before: it may have questions to a terminal, which would be
+/// answered into the program. Instead, a change of the size makes programs that use the whole
+/// screen draw again.
 async fn resume(place: &SessionPlace, id: &str) -> Result<(String, u64)> {
     let now = size();
     let other = TerminalSize {
@@ -252,7 +255,8 @@ impl RawTerminal {
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        // Flushes the input: an answer of the terminal to the sandbox must not become input of the user's shell.
+        // Flushes the input: an answer of the terminal to the sandbox must not become input of the
+        // user's shell.
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.before);
     }
 }

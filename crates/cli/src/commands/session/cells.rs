@@ -1,4 +1,5 @@
-//! `cellblock session run`, `checkpoint`, `checkpoints`, `rollback` and `drop`: cells of a session, and going back in it.
+//! `cellblock session run`, `checkpoint`, `checkpoints`, `rollback` and `drop`: cells of a session,
+//! and going back in it.
 
 use std::io::Read as _;
 

@@ -1,4 +1,5 @@
-//! `cellblock session exec`, `ps`, `output`, `input`, `signal` and `wait`: programs beside the tools of a session.
+//! `cellblock session exec`, `ps`, `output`, `input`, `signal` and `wait`: programs beside the
+//! tools of a session.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};

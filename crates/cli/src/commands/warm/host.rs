@@ -76,7 +76,8 @@ impl Service for WarmHost {
     async fn answer(host: Arc<Resident<Self>>, mut stream: UnixStream, ask: HostCommand) -> io::Result<()> {
         match ask {
             HostCommand::Sandbox => {
-                // A host that ends as its idle timeout is over closes the connection, and the run goes on by itself.
+                // A host that ends as its idle timeout is over closes the connection, and the run
+                // goes on by itself.
                 let Some(_held) = host.hold() else { return Ok(()) };
                 tokio::select! {
                     served = host.interpreter.serve(framed(stream), terms()) => served.map_err(io::Error::other),

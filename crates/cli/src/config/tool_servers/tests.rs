@@ -1,4 +1,5 @@
-//! Servers of tools in a configuration: what is made of them, what is told of mistakes, and that no secret is shown.
+//! Servers of tools in a configuration: what is made of them, what is told of mistakes, and that no
+//! secret is shown.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -17,8 +17,9 @@ pub(crate) struct InheritedFiles {
     pub(crate) report: File,
 }
 
-/// Takes what was given along, and lets go of everything else of the caller's: descriptors that a shell has left open, its terminal, its
-/// directory. To be called before any thread or other descriptor is there.
+/// Takes what was given along, and lets go of everything else of the caller's: descriptors that a
+/// shell has left open, its terminal, its directory. To be called before any thread or other
+/// descriptor is there.
 pub(crate) fn detach() -> Result<InheritedFiles> {
     let away = Error::process("leave the caller's surroundings");
     inherit().map_err(away)

@@ -40,7 +40,8 @@ struct Log {
     closed: AtomicUsize,
 }
 
-/// Tools: `echo` answers its arguments, `speak` writes first, `hang` ends when it is interrupted, `fail` cannot.
+/// Tools: `echo` answers its arguments, `speak` writes first, `hang` ends when it is interrupted,
+/// `fail` cannot.
 #[derive(Debug)]
 struct Fake {
     log: Arc<Log>,

@@ -76,7 +76,8 @@ pub(crate) async fn begin(
     client: Client,
     mode: ClientLifecycleMode,
 ) -> Result<ClientConnection, Box<ClientInitializeError>> {
-    // Built with the rest of the workspace, the client brings no cryptography of its own; an error means that there is some already.
+    // Built with the rest of the workspace, the client brings no cryptography of its own; an error
+    // means that there is some already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"));
     if let Some(key) = key {

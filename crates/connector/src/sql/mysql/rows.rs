@@ -23,8 +23,8 @@ pub(super) async fn described(
     Ok(prepared(connection, rendered).await?.1)
 }
 
-/// Prepares a statement, which the server does for one alone. One that returns nothing, such as `select … into outfile`, is rejected before it
-/// runs.
+/// Prepares a statement, which the server does for one alone. One that returns nothing, such as
+/// `select … into outfile`, is rejected before it runs.
 async fn prepared(
     connection: &mut Conn,
     rendered: &StatementText,

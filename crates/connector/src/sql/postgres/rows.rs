@@ -31,8 +31,8 @@ pub(super) async fn described(session: &Session, rendered: &StatementText) -> Re
     Ok(prepared(session, rendered).await?.schema)
 }
 
-/// Prepares a statement, which the server does for one alone. Columns of types without a form of their own are converted by the server, in a
-/// statement around it.
+/// Prepares a statement, which the server does for one alone. Columns of types without a form of
+/// their own are converted by the server, in a statement around it.
 async fn prepared(session: &Session, rendered: &StatementText) -> Result<PreparedQuery, ConnectorError> {
     let invalid = |text: &str| ConnectorError::new(ConnectorErrorKind::InvalidParameter, text);
     let mut sql = rendered.sql.clone();

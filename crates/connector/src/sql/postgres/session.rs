@@ -1,4 +1,5 @@
-//! A connection to Postgres with a transaction that only reads. If it is dropped, the server cancels its statement.
+//! A connection to Postgres with a transaction that only reads. If it is dropped, the server
+//! cancels its statement.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +37,8 @@ pub(super) struct Session {
     driver: Driver,
 }
 
-/// The task that moves the bytes of a connection. If it is dropped before the connection has ended, the server cancels the statement.
+/// The task that moves the bytes of a connection. If it is dropped before the connection has ended,
+/// the server cancels the statement.
 struct Driver {
     task: Option<JoinHandle<Option<Error>>>,
     cancel: CancelToken,
@@ -45,7 +47,8 @@ struct Driver {
 }
 
 impl Session {
-    /// Connects, and begins a transaction that ends at `until`. No message of the server may be larger than so many bytes, and some.
+    /// Connects, and begins a transaction that ends at `until`. No message of the server may be
+    /// larger than so many bytes, and some.
     pub(super) async fn open(
         server: &Server,
         max_message: u64,
@@ -107,7 +110,8 @@ impl Session {
 
     async fn begin(&self, until: Instant) -> Result<(), ConnectorError> {
         let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
-        // One message, because each is a journey. The server ends what is too slow, even if this host is gone.
+        // One message, because each is a journey. The server ends what is too slow, even if this
+        // host is gone.
         let sql = format!(
             "set session characteristics as transaction read only; begin read only; \
              set local statement_timeout = {left}; set local idle_in_transaction_session_timeout = {left}; \

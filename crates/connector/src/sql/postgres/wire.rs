@@ -63,7 +63,8 @@ impl TlsStream for WireLimiter {
 #[error("a row is larger than the limit `max_result`; select fewer columns, or parts of them")]
 pub(super) struct LargeRow;
 
-/// A connection that fails at a message that is too large, before it is read: a row is one message, which would be in memory as a whole.
+/// A connection that fails at a message that is too large, before it is read: a row is one message,
+/// which would be in memory as a whole.
 pub(super) struct WireLimiter {
     wire: Box<dyn Wire>,
     max_message: u64,

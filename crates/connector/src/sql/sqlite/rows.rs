@@ -144,7 +144,8 @@ fn size(value: &Stored) -> usize {
     }
 }
 
-/// Returns the type of a column: by its values, and by its declaration where these allow several, or are missing.
+/// Returns the type of a column: by its values, and by its declaration where these allow several,
+/// or are missing.
 fn kind(values: &[&Stored], declared: Option<&str>) -> Result<DataType, String> {
     let declared = declared.unwrap_or_default();
     let says = |word: &str| declared.contains(word);

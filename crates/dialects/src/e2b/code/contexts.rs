@@ -1,4 +1,5 @@
-//! Contexts: sets of variables of one language. They share the kernel of their sandbox, so that one cell runs at a time.
+//! Contexts: sets of variables of one language. They share the kernel of their sandbox, so that one
+//! cell runs at a time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

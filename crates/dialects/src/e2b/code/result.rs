@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::line::Line;
 
-/// The name that the kernel gives to the value of a cell's last expression; see `cellblock_kernel/e2b/session.py`.
+/// The name that the kernel gives to the value of a cell's last expression; see
+/// `cellblock_kernel/e2b/session.py`.
 const MAIN: &str = "e2b:main";
 /// Tells that a value has no text; see `cellblock_kernel/e2b/values.py`.
 const NO_TEXT: &str = "e2b/no-text";
@@ -26,7 +27,8 @@ pub(super) struct ResultLine {
     extra: Map<String, Value>,
 }
 
-/// Turns an output into a line. If `is_main`, it is the value of the cell's last expression, even if the kernel does not say so.
+/// Turns an output into a line. If `is_main`, it is the value of the cell's last expression, even
+/// if the kernel does not say so.
 pub(super) async fn line(store: &Store, output: Output, is_main: bool) -> Line {
     let is_main_result = is_main || output.name() == Some(MAIN);
     let mut line = ResultLine {

@@ -146,7 +146,8 @@ pub(super) async fn resume(
     Ok((StatusCode::CREATED, Json(SandboxAnswer::of(&e2b, &held))))
 }
 
-/// Pauses a sandbox: it stays in memory, cannot be used, and does not reach its timeout, until it is connected.
+/// Pauses a sandbox: it stays in memory, cannot be used, and does not reach its timeout, until it
+/// is connected.
 pub(super) async fn pause(
     State(e2b): State<E2b>,
     Caller(owner): Caller,

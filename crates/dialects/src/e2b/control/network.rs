@@ -1,4 +1,5 @@
-//! Network of a new sandbox: the rules that a client sends, and the part of the server's list that they leave.
+//! Network of a new sandbox: the rules that a client sends, and the part of the server's list that
+//! they leave.
 
 use cellblock_interpreter::egress::{Destination, EgressPolicy, EgressRestriction};
 use cellblock_interpreter::limits::NetworkPolicy;
@@ -11,7 +12,8 @@ use crate::rules::{destinations, narrow};
 /// E2B's rule for all traffic.
 const ALL_TRAFFIC: &str = "0.0.0.0/0";
 
-/// Network of a sandbox as a client requests it. Fields that nothing enforces are read so that they are refused by name.
+/// Network of a sandbox as a client requests it. Fields that nothing enforces are read so that they
+/// are refused by name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NetworkConfig {

@@ -1,7 +1,8 @@
 //! The daemon in a sandbox: its files, directories and processes.
 //!
-//! Bytes of files go through the session, whose guest opens them beneath a root. Everything else about directories is done by a program in
-//! the sandbox ([`surveyor`]), so that links and names are only ever resolved there.
+//! Bytes of files go through the session, whose guest opens them beneath a root. Everything else
+//! about directories is done by a program in the sandbox ([`surveyor`]), so that links and names
+//! are only ever resolved there.
 
 mod connect;
 mod directory;

@@ -1,4 +1,5 @@
-//! A program in the sandbox that knows its directories. It is started by the first question, and again if code has ended it.
+//! A program in the sandbox that knows its directories. It is started by the first question, and
+//! again if code has ended it.
 
 use std::time::Duration;
 

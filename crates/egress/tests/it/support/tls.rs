@@ -72,8 +72,8 @@ pub(crate) async fn handshake(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-/// Opens an intercepted connection to an address whose server has a certificate of the authority, through a proxy that
-/// allows `GET` to it.
+/// Opens an intercepted connection to an address whose server has a certificate of the authority,
+/// through a proxy that allows `GET` to it.
 pub(crate) async fn intercepted(authority: &Authority, address: &str) -> (Proxy, TlsStream<DuplexStream>) {
     let options = EgressOptions {
         roots: vec![authority.root()],

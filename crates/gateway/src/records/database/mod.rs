@@ -1,7 +1,9 @@
-//! The databases that records can be in: an `SQLite` file of one gateway, or a Postgres database that several share.
+//! The databases that records can be in: an `SQLite` file of one gateway, or a Postgres database
+//! that several share.
 //!
-//! Statements are written once, in the SQL that both understand, with placeholders `?1`, `?2`, …. What differs is here: placeholders and types
-//! ([`postgres`]), how a schema is written ([`schema`]), and [locks](DatabaseTransaction::lock).
+//! Statements are written once, in the SQL that both understand, with placeholders `?1`, `?2`, ….
+//! What differs is here: placeholders and types ([`postgres`]), how a schema is written
+//! ([`schema`]), and [locks](DatabaseTransaction::lock).
 //!
 //! ```text
 //! records.with(|database| { let transaction = database.transaction()?; …; transaction.commit() })
@@ -145,7 +147,8 @@ impl Database {
     /// Begins a transaction, which is rolled back unless it is committed.
     pub fn transaction(&mut self) -> DatabaseResult<DatabaseTransaction<'_>> {
         self.batch(match &self.0 {
-            // It waits for another process that writes. A transaction that read before it writes could not: it would fail.
+            // It waits for another process that writes. A transaction that read before it writes
+            // could not: it would fail.
             DatabaseConnection::Sqlite(_) => "BEGIN IMMEDIATE",
             DatabaseConnection::Postgres(_) => "BEGIN",
         })?;
@@ -179,7 +182,8 @@ impl DatabaseTransaction<'_> {
         Ok(())
     }
 
-    /// Waits until no other transaction holds or shares what has this name, and holds it to its end. `SQLite` has one writer anyway.
+    /// Waits until no other transaction holds or shares what has this name, and holds it to its
+    /// end. `SQLite` has one writer anyway.
     pub fn lock(&self, name: &str) -> DatabaseResult<()> {
         self.advise("SELECT pg_advisory_xact_lock(hashtextextended(?1, 0))", name)
     }

@@ -1,14 +1,15 @@
 //! The schema, and its growth: by steps, in order. A database has the number of those that were applied.
 //!
-//! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is for Postgres alone, and a part
-//! between `/* sqlite: */` and `/* :sqlite */` for `SQLite`.
+//! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is for
+//! Postgres alone, and a part between `/* sqlite: */` and `/* :sqlite */` for `SQLite`.
 
 use super::{Database, DatabaseConnection, DatabaseResult, params};
 
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
 const STEPS: &[&str] = &[include_str!("../schema.sql")];
 
-/// Number of steps before the first release, which are one now: a database with some of them cannot be brought up to date.
+/// Number of steps before the first release, which are one now: a database with some of them cannot
+/// be brought up to date.
 const BEFORE: u32 = 23;
 
 /// Words of `SQLite` in the steps, and those of Postgres.
@@ -64,8 +65,9 @@ impl Database {
         Ok(version.map_or(0, |version| u32::try_from(version).unwrap_or(u32::MAX)))
     }
 
-    /// Brings the schema up to date. Processes that start at the same time apply each step once. Returns the version that was found: if it is
-    /// newer than the known one, or too old, nothing has been changed.
+    /// Brings the schema up to date. Processes that start at the same time apply each step once.
+    /// Returns the version that was found: if it is newer than the known one, or too old, nothing
+    /// has been changed.
     pub(in crate::records) fn migrate(&mut self) -> DatabaseResult<u32> {
         let is_sqlite = matches!(&self.0, DatabaseConnection::Sqlite(_));
         let transaction = self.transaction()?;

@@ -17,7 +17,8 @@ const CHECK: Duration = Duration::from_secs(5);
 /// Pages that are checked between two looks at the clock.
 const CHECK_STEPS: c_int = 100;
 
-/// Makes an empty file, and the directory around it, if they are not there. `SQLite` gives its other files the mode of this one.
+/// Makes an empty file, and the directory around it, if they are not there. `SQLite` gives its
+/// other files the mode of this one.
 pub(in crate::records) fn make(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -47,7 +48,8 @@ pub(in crate::records) fn in_memory() -> DatabaseResult<Database> {
 fn set_up(connection: Connection) -> DatabaseResult<Database> {
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    // With a write-ahead log this survives a crash of the process; a crash of the machine may cost the last moments.
+    // With a write-ahead log this survives a crash of the process; a crash of the machine may cost
+    // the last moments.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     Ok(Database(DatabaseConnection::Sqlite(connection)))
@@ -80,7 +82,8 @@ pub(super) fn query<T>(
 }
 
 impl Database {
-    /// Returns the first damage that is found in the file within a few seconds. A server looks after its own files.
+    /// Returns the first damage that is found in the file within a few seconds. A server looks
+    /// after its own files.
     pub(in crate::records) fn damage(&mut self) -> DatabaseResult<Option<String>> {
         self.damage_within(CHECK)
     }

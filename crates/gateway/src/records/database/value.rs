@@ -105,7 +105,8 @@ pub enum DatabaseRow<'a> {
 }
 
 impl DatabaseRow<'_> {
-    /// Reads the value of a column, which has a place or a name: text, a 64-bit integer, bytes, or `None` for null.
+    /// Reads the value of a column, which has a place or a name: text, a 64-bit integer, bytes, or
+    /// `None` for null.
     pub fn get<T>(&self, column: impl rusqlite::RowIndex + PostgresIndex + Display) -> DatabaseResult<T>
     where
         T: rusqlite::types::FromSql + FromPostgres,

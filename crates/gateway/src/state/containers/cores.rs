@@ -1,6 +1,7 @@
 //! Turns at the processors: as many cells run at once as these can use, the others wait, first in, first out.
 //!
-//! Cells that wait for something use no processor. So while cells queue and the machine is idle, more of them are let in.
+//! Cells that wait for something use no processor. So while cells queue and the machine is idle,
+//! more of them are let in.
 
 use std::fs;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ struct Load {
 }
 
 impl Cores {
-    /// So many cells run at once, and more while the machine is idle; without a number, twice as many as there are processors.
+    /// So many cells run at once, and more while the machine is idle; without a number, twice as
+    /// many as there are processors.
     pub(crate) fn new(usual: Option<usize>) -> Arc<Self> {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::with(usual.unwrap_or(processors * 2), ticks)

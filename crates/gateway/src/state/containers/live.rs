@@ -162,8 +162,9 @@ impl Containers {
         }
     }
 
-    /// Takes out an idle container, of this owner if one is given, to make room for another: first those that a single response has used,
-    /// and of these the least recently used. A container that a client created by name must have expired.
+    /// Takes out an idle container, of this owner if one is given, to make room for another: first
+    /// those that a single response has used, and of these the least recently used. A container
+    /// that a client created by name must have expired.
     pub(crate) fn give_way(&self, owner: Option<&str>) -> Option<Arc<Resident<LiveContainer>>> {
         let idle = self.registry.idle_by(|live| {
             let own = owner.is_none_or(|owner| live.owner == owner);
@@ -173,7 +174,8 @@ impl Containers {
         idle.into_iter().find(|live| self.registry.take_idle(live))
     }
 
-    /// Returns whether a container of this owner has a sandbox that it gives up for another once no response uses it.
+    /// Returns whether a container of this owner has a sandbox that it gives up for another once no
+    /// response uses it.
     pub(super) fn may_give_way(&self, owner: &str) -> bool {
         let own = self.registry.of(owner);
         own.iter().any(|live| live.auto && live.has_sandbox())

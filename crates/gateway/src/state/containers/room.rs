@@ -1,7 +1,8 @@
 //! Room for sandboxes: how many containers have one at a time, in all and of each owner.
 //!
-//! A container takes its place before it has a sandbox and gives it back when the sandbox is gone. While there is no room, idle containers give way
-//! to it; where none is idle, code waits: first come, first served among the code of one owner, and owners take turns.
+//! A container takes its place before it has a sandbox and gives it back when the sandbox is gone.
+//! While there is no room, idle containers give way to it; where none is idle, code waits: first
+//! come, first served among the code of one owner, and owners take turns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,8 +96,8 @@ impl Room {
         Ok(())
     }
 
-    /// Counts one less and notifies nobody: a place that was free a moment ago does not help those who wait, and they would
-    /// never rest.
+    /// Counts one less and notifies nobody: a place that was free a moment ago does not help those
+    /// who wait, and they would never rest.
     fn give_back(&self, owner: &str) {
         let mut taken = self.taken();
         taken.all -= 1;
@@ -123,8 +124,9 @@ impl Drop for RoomPermit {
     }
 }
 
-/// Takes a place for a sandbox of an owner. Waits until there is one, for at most `containers.wait_timeout`, and for at most
-/// `containers.quota_wait_timeout` where the owner has used up what it may have and no response of it would give a place back.
+/// Takes a place for a sandbox of an owner. Waits until there is one, for at most
+/// `containers.wait_timeout`, and for at most `containers.quota_wait_timeout` where the owner has
+/// used up what it may have and no response of it would give a place back.
 pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
     let options = &gateway.options.containers;
     let until = Instant::now() + options.wait_timeout;
@@ -265,7 +267,8 @@ mod tests {
     const OWNERS: [&str; 3] = ["a", "b", "c"];
 
     proptest! {
-        /// A place is refused exactly when an owner or all have as many as they may have, and nothing is remembered of who has none.
+        /// A place is refused exactly when an owner or all have as many as they may have, and
+        /// nothing is remembered of who has none.
         #[test]
         fn places_are_given_up_to_both_limits_and_no_further(most in 1..6_usize, most_own in 1..4_usize, steps in steps()) {
             let room = Room::new(&ContainerOptions {

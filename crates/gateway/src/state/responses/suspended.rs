@@ -1,6 +1,8 @@
-//! Turns whose code waits for its client: their responses have ended, and the next request of the client goes on with them.
+//! Turns whose code waits for its client: their responses have ended, and the next request of the
+//! client goes on with them.
 //!
-//! The code holds its container meanwhile. It does not wait for ever: in the end its calls fail, and it comes to its end without a client.
+//! The code holds its container meanwhile. It does not wait for ever: in the end its calls fail,
+//! and it comes to its end without a client.
 
 use std::collections::HashMap;
 

@@ -13,7 +13,8 @@ use crate::state::Gateway;
 
 /// Interval between two attempts to write it.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Maximum number of ends that are kept in memory. Of others the records say after a restart that they failed.
+/// Maximum number of ends that are kept in memory. Of others the records say after a restart that
+/// they failed.
 const MOST: usize = 256;
 
 /// The ends that are to be written, and whether responses can be.

@@ -39,7 +39,8 @@ impl StoredCells {
         }
     }
 
-    /// Keeps one more, which the session's state comes from now, and forgets the oldest that there is no room for.
+    /// Keeps one more, which the session's state comes from now, and forgets the oldest that there
+    /// is no room for.
     pub(crate) fn push(&mut self, cell: StoredCell) {
         self.head = Some(cell.cell);
         self.push_discarded(cell);

@@ -39,7 +39,8 @@ impl Sessions {
     }
 }
 
-/// Closes sessions that expire, and all when the gateway stops: each when its request has ended, or when everything has to.
+/// Closes sessions that expire, and all when the gateway stops: each when its request has ended, or
+/// when everything has to.
 pub(crate) async fn sweep(gateway: Gateway) {
     let sessions = &gateway.sessions.0;
     sessions.sweep(gateway.stopping.cancelled()).await;

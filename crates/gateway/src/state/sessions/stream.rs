@@ -5,8 +5,9 @@
 //!                                                                            └─> reader of GET …/streams/{stream}
 //! ```
 //!
-//! A stream without a name is that of one connection: the cell is given up when the connection ends. One with a name waits for its
-//! client to come back. A client that does not read holds up its cell for a while, and then is taken for gone.
+//! A stream without a name is that of one connection: the cell is given up when the connection
+//! ends. One with a name waits for its client to come back. A client that does not read holds up
+//! its cell for a while, and then is taken for gone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Kept contents: one anonymous file that only the guest has open.
 //!
-//! User code cannot reach it: it has no path, and the guest hides its descriptors. Its pages count as memory of the sandbox.
+//! User code cannot reach it: it has no path, and the guest hides its descriptors. Its pages count
+//! as memory of the sandbox.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -49,7 +50,8 @@ impl Arena {
         })
     }
 
-    /// Copies the whole content of a file that has `length` bytes. A file that has another length is an error of the kind `AGAIN`.
+    /// Copies the whole content of a file that has `length` bytes. A file that has another length
+    /// is an error of the kind `AGAIN`.
     pub(super) fn take_in(&mut self, file: &OwnedFd, length: u64) -> Result<Content, Errno> {
         let offset = self.reserve(length.next_multiple_of(PAGE));
         let copied = copy(file, 0, &self.file, offset, length).and_then(|copied| {
@@ -116,7 +118,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Writes bytes of contents that arrive one after the other, without gaps. Nothing else may be in the arena.
+    /// Writes bytes of contents that arrive one after the other, without gaps. Nothing else may be
+    /// in the arena.
     pub(super) fn append(&mut self, at: u64, mut part: &[u8]) -> Result<(), Errno> {
         let mut at = at;
         while !part.is_empty() {

@@ -1,6 +1,7 @@
 //! Differences between a tree and its snapshot.
 //!
-//! Processes may run meanwhile, so nothing is changed here, links are not followed, and what vanishes on the way is left out.
+//! Processes may run meanwhile, so nothing is changed here, links are not followed, and what
+//! vanishes on the way is left out.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,7 +1,8 @@
 //! Snapshots of `/workspace` and `/tmp`, for checkpoints of a session.
 //!
-//! The guest copies what has changed since the last snapshot or restoration into an anonymous file ([`arena`]), and later writes it
-//! back. The host lets it do so only while the kernel is idle and nothing else runs in the room.
+//! The guest copies what has changed since the last snapshot or restoration into an anonymous file
+//! ([`arena`]), and later writes it back. The host lets it do so only while the kernel is idle and
+//! nothing else runs in the room.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::AsFd;

@@ -1,5 +1,5 @@
-//! The way of a snapshot into another room, as one stream: the length of a list, the list of entries as JSON, and the contents of the
-//! files in its order.
+//! The way of a snapshot into another room, as one stream: the length of a list, the list of
+//! entries as JSON, and the contents of the files in its order.
 
 use std::path::{Component, PathBuf};
 

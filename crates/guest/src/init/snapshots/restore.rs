@@ -1,6 +1,7 @@
 //! Brings a tree back to the state of a snapshot. Nothing else may run in the room meanwhile.
 //!
-//! A file that still exists keeps its inode, so that what the kept kernel has open stays the file of that name.
+//! A file that still exists keeps its inode, so that what the kept kernel has open stays the file
+//! of that name.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -53,7 +54,8 @@ impl<'a> TreeRestorer<'a> {
         for (entry, _) in changed {
             self.make(entry).map_err(|error| (entry.path.clone(), error))?;
         }
-        // Last and from the bottom: filling a directory changes its time, and may need more permissions than it has.
+        // Last and from the bottom: filling a directory changes its time, and may need more
+        // permissions than it has.
         for entry in entries.iter().rev() {
             if matches!(entry.kind, Kind::Directory) {
                 self.finish(entry).map_err(|error| (entry.path.clone(), error))?;
@@ -62,7 +64,8 @@ impl<'a> TreeRestorer<'a> {
         Ok(())
     }
 
-    /// Removes what the snapshot does not have, or has as something else. After an error, `at` is the path that it concerns.
+    /// Removes what the snapshot does not have, or has as something else. After an error, `at` is
+    /// the path that it concerns.
     fn clear(
         &self,
         directory: &OwnedFd,
@@ -213,7 +216,8 @@ impl<'a> TreeRestorer<'a> {
         Ok(())
     }
 
-    /// Opens the directory of an entry; `None` for the root. Directories neither move nor go once their place was cleared.
+    /// Opens the directory of an entry; `None` for the root. Directories neither move nor go once
+    /// their place was cleared.
     fn parent(&self, path: &Path) -> Result<Option<(Rc<OwnedFd>, OsString)>, Errno> {
         let Some(name) = path.file_name() else {
             return Ok(None);
@@ -236,7 +240,8 @@ impl<'a> TreeRestorer<'a> {
 #[derive(Debug)]
 struct RestorePlan<'a> {
     entries: &'a [Entry],
-    /// Place of the entry that is likely the next: an unchanged directory lists its names in the same order again.
+    /// Place of the entry that is likely the next: an unchanged directory lists its names in the
+    /// same order again.
     next: usize,
     /// Places by their paths, once the order was another.
     places: OnceCell<HashMap<&'a Path, usize>>,

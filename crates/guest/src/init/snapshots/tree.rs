@@ -20,8 +20,8 @@ use crate::init::path::Refusal;
 pub(super) const MAX_DEPTH: usize = 64;
 /// Maximum number of entries of one tree.
 pub(super) const MAX_ENTRIES: usize = 50_000;
-/// Linux before 6.13 stamps changes with a clock that ticks every few milliseconds, so a file that changed just now could change
-/// again without a new stamp.
+/// Linux before 6.13 stamps changes with a clock that ticks every few milliseconds, so a file that
+/// changed just now could change again without a new stamp.
 const SETTLED_NS: i128 = 40_000_000;
 /// Number of bytes of a directory that are listed at once.
 const LISTED: usize = 16 << 10;

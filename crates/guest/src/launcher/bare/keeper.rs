@@ -19,8 +19,8 @@ use super::memory::{self, Memory};
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
 use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 
-/// Maximum time that a room's cgroup may stay busy after its last process was killed. On a busy machine, the exit of many
-/// processes with little CPU time takes seconds.
+/// Maximum time that a room's cgroup may stay busy after its last process was killed. On a busy
+/// machine, the exit of many processes with little CPU time takes seconds.
 const GROUP_LIMIT: Duration = Duration::from_secs(20);
 /// Pause between two attempts to remove such a cgroup.
 const GROUP_PAUSE: Timespec = Timespec {

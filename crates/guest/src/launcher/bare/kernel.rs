@@ -64,8 +64,8 @@ impl RoomPaths {
             ("MPLBACKEND", "Agg".to_owned()),
             ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
             ("TERM", "dumb".to_owned()),
-            // The machine's own configuration cannot be read here, and Node.js does not start after a refusal; with namespaces
-            // there is none.
+            // The machine's own configuration cannot be read here, and Node.js does not start after
+            // a refusal; with namespaces there is none.
             ("OPENSSL_CONF", "/dev/null".to_owned()),
         ];
         let environment = image.environment(at, &format!("{}/bin", package.display()), &fixed);

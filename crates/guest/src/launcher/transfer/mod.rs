@@ -5,13 +5,15 @@
 //! kernel ──clone──> kept copy (stopped) ──> fresh kernel of the same template (stopped)
 //! ```
 //!
-//! A short-lived process of the keep does this from outside. It only reads the copy, whose kernel goes on undisturbed. The target has
-//! its room, its ids, its limits and its filters before the first byte arrives, and makes the system calls that change its mappings
-//! itself, below its own filters. Whatever Linux holds for a process beside memory and registers, such as open files, the copy restores
-//! in its new room.
+//! A short-lived process of the keep does this from outside. It only reads the copy, whose kernel
+//! goes on undisturbed. The target has its room, its ids, its limits and its filters before the
+//! first byte arrives, and makes the system calls that change its mappings itself, below its own
+//! filters. Whatever Linux holds for a process beside memory and registers, such as open files, the
+//! copy restores in its new room.
 //!
-//! Everything that is read here is hostile: the memory, the registers and the mappings of the copy. None of it is interpreted beyond
-//! the list of mappings, and the worst that it can do is spoil the target.
+//! Everything that is read here is hostile: the memory, the registers and the mappings of the copy.
+//! None of it is interpreted beyond the list of mappings, and the worst that it can do is spoil the
+//! target.
 
 use std::os::fd::OwnedFd;
 

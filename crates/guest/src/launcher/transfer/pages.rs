@@ -1,8 +1,8 @@
 //! Copies the pages that differ.
 //!
-//! Both processes are descendants of one template and share what neither has written since. Whether two pages are the same one is
-//! known for sure by their physical addresses. Where the host may not see these, a page that one of both has alone is copied, and any
-//! other is compared.
+//! Both processes are descendants of one template and share what neither has written since. Whether
+//! two pages are the same one is known for sure by their physical addresses. Where the host may not
+//! see these, a page that one of both has alone is copied, and any other is compared.
 
 use std::os::fd::OwnedFd;
 
@@ -52,8 +52,9 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
             for (pagemap, entries) in pagemaps.iter().zip(&mut entries) {
                 read_entries(pagemap, at, &mut entries[..count])?;
             }
-            // Linux may move a page to another address, and another page to the one that it had. A page of the copy that did not move
-            // while those of the target were read is not mistaken for another.
+            // Linux may move a page to another address, and another page to the one that it had. A
+            // page of the copy that did not move while those of the target were read is not
+            // mistaken for another.
             read_entries(&pagemaps[0], at, &mut again[..count])?;
             let steps: Vec<_> = (0..count)
                 .map(|index| match (entries[0][index], again[index]) {
@@ -171,7 +172,8 @@ fn read_entries(pagemap: &OwnedFd, at: u64, entries: &mut [u64]) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many pages of an area are looked at from an address on: at most to where the next large page can begin.
+/// Returns how many pages of an area are looked at from an address on: at most to where the next
+/// large page can begin.
 fn pages_of_part(at: u64, end: u64) -> usize {
     let part = PART as u64;
     let pages = ((end - at) / STEP).min(part - at / STEP % part);

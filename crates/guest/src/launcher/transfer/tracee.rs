@@ -45,7 +45,8 @@ impl Tracee {
         let path = format!("/proc/{pid}/mem");
         // SAFETY: the call takes two numbers.
         unsafe { ptrace(libc::PTRACE_SEIZE, pid, 0, options) }.during("trace a kernel")?;
-        // A process that is traced keeps its pid. This one has lived until now, so nobody else had it meanwhile.
+        // A process that is traced keeps its pid. This one has lived until now, so nobody else had
+        // it meanwhile.
         let mut ended = [PollFd::new(&process.pidfd, PollFlags::IN)];
         if poll(&mut ended, Some(&Timespec::default())).during("look at a kernel")? > 0 {
             return Err(Error::Child("a kernel ended before it was moved".into()));
@@ -58,7 +59,8 @@ impl Tracee {
         })
     }
 
-    /// Stops it while it waits for a message on a socket, without other threads. A fresh kernel that still rehearses has one.
+    /// Stops it while it waits for a message on a socket, without other threads. A fresh kernel
+    /// that still rehearses has one.
     pub(super) fn stop_on(mut self, socket: u32) -> Result<(Self, Registers)> {
         let end = Instant::now() + IDLE_LIMIT;
         loop {
@@ -167,7 +169,8 @@ impl Tracee {
         result.map_err(io::Error::from_raw_os_error).during(action)
     }
 
-    /// Reads memory. Through its file, because `process_vm_readv` makes Linux copy a page first that the process shares with another.
+    /// Reads memory. Through its file, because `process_vm_readv` makes Linux copy a page first
+    /// that the process shares with another.
     pub(super) fn read(&self, at: u64, content: &mut [u8]) -> Result<()> {
         self.memory.read_exact_at(content, at).during("read memory")
     }
@@ -183,13 +186,15 @@ impl Tracee {
             iov_base: std::ptr::without_provenance_mut(usize::try_from(at).unwrap_or_default()),
             iov_len: length,
         };
-        // SAFETY: the call reads the bytes of `content`, which outlives it. Linux checks the addresses of the other process.
+        // SAFETY: the call reads the bytes of `content`, which outlives it. Linux checks the
+        // addresses of the other process.
         let written =
             unsafe { libc::process_vm_writev(self.pid, &raw const here, 1, &raw const there, 1, 0) };
         if usize::try_from(written) == Ok(length) {
             return Ok(());
         }
-        // Only its file leads to memory that the process itself cannot write; on that way, Linux copies everything twice.
+        // Only its file leads to memory that the process itself cannot write; on that way, Linux
+        // copies everything twice.
         let written = self.memory.write_all_at(content, at);
         written.during("write memory (is it larger than the limit of the sandbox?)")
     }
@@ -257,7 +262,8 @@ impl Tracee {
         Ok(())
     }
 
-    /// Gives it the registers and the signal mask of the copy, with which it begins the system call again in which the copy waits.
+    /// Gives it the registers and the signal mask of the copy, with which it begins the system call
+    /// again in which the copy waits.
     pub(super) fn become_copy_of(&self, copy: &Self, registers: &Registers) -> Result<()> {
         let mut extended = vec![0_u64; XSTATE / 8];
         let mut part = libc::iovec {

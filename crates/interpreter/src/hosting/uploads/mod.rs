@@ -1,5 +1,5 @@
-//! Uploads: files that clients send. They are counted before their first byte and as they come, and stand in one folder until a session
-//! or the store has them.
+//! Uploads: files that clients send. They are counted before their first byte and as they come, and
+//! stand in one folder until a session or the store has them.
 //!
 //! ```text
 //! Meter::upload ──UploadAllowance──> UploadRoom::begin ──Upload──> receive ──> SpooledUpload
@@ -30,7 +30,8 @@ pub use room::{UploadLimits, UploadRoom};
 /// Bytes of a form or of a compressed body that may not belong to its files.
 const WRAPPING: u64 = 64 << 10;
 
-/// Room that an owner has for the bytes of one request. What is taken and not kept is given back when this is dropped.
+/// Room that an owner has for the bytes of one request. What is taken and not kept is given back
+/// when this is dropped.
 pub trait UploadAllowance: Debug + Send + Sync {
     /// Takes room for more bytes.
     ///
@@ -137,7 +138,8 @@ impl Upload {
     ///
     /// # Errors
     ///
-    /// Fails when the file exceeds a limit or a quota, when it is broken, or when it cannot be written. Nothing of it is left then.
+    /// Fails when the file exceeds a limit or a quota, when it is broken, or when it cannot be
+    /// written. Nothing of it is left then.
     pub async fn receive<E: Display>(
         &mut self,
         pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,

@@ -36,7 +36,8 @@ impl Default for UploadLimits {
     }
 }
 
-/// The place in which uploads stand until they are complete and a session or the store has them. Clones share it.
+/// The place in which uploads stand until they are complete and a session or the store has them.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub struct UploadRoom(Arc<RoomState>);
 
@@ -58,8 +59,8 @@ pub(super) struct SpoolPermit {
 }
 
 impl UploadRoom {
-    /// Opens the room. What a process that is gone has left in its folder is removed. Without a folder, the system's for temporary
-    /// files is used.
+    /// Opens the room. What a process that is gone has left in its folder is removed. Without a
+    /// folder, the system's for temporary files is used.
     pub fn new(limits: UploadLimits, folder: Option<PathBuf>) -> Self {
         let room = Self(Arc::new(RoomState {
             limits,

@@ -1,7 +1,7 @@
 //! A hash of a table's columns and values.
 //!
-//! It does not depend on batches, on the width of offsets, or on what null values hide, so that equal tables have equal hashes
-//! whichever program and version wrote their files.
+//! It does not depend on batches, on the width of offsets, or on what null values hide, so that
+//! equal tables have equal hashes whichever program and version wrote their files.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array, RecordBatch};

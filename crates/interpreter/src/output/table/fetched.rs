@@ -10,8 +10,8 @@ use super::parquet::Writer;
 use super::stream::Batches;
 use crate::output::{DecodingLimits, OutputError};
 
-/// Writes the table of a stream as Parquet; the inner error says why there is no such form. Without `types`, the columns are described
-/// by those of Arrow.
+/// Writes the table of a stream as Parquet; the inner error says why there is no such form. Without
+/// `types`, the columns are described by those of Arrow.
 pub(crate) fn stream_to_parquet<W: Write + Send>(
     blob: &Blob,
     types: Option<impl Iterator<Item = String>>,

@@ -1,7 +1,7 @@
 //! Tables: an Arrow IPC stream from a kernel, checked message by message and written as Parquet.
 //!
-//! Nothing reaches `arrow-ipc` before its lengths, counts and types were checked here, because that crate trusts
-//! much of what it reads. One batch is in memory at a time.
+//! Nothing reaches `arrow-ipc` before its lengths, counts and types were checked here, because that
+//! crate trusts much of what it reads. One batch is in memory at a time.
 
 mod batch;
 mod cell;

@@ -25,7 +25,8 @@ pub(crate) struct RowOrder {
 }
 
 impl RowOrder {
-    /// Reads so many rows of a stored table, beginning with a row of this order. Returns also the number of rows of the whole table.
+    /// Reads so many rows of a stored table, beginning with a row of this order. Returns also the
+    /// number of rows of the whole table.
     pub(super) fn read(
         self,
         table: ArtifactId,
@@ -59,8 +60,8 @@ impl RowOrder {
         Ok((take_record_batch(&found, &places)?, total))
     }
 
-    /// Returns the numbers of so many rows in this order. An order that is small enough is kept for the next page; of a larger one, only
-    /// these rows are sorted.
+    /// Returns the numbers of so many rows in this order. An order that is small enough is kept for
+    /// the next page; of a larger one, only these rows are sorted.
     fn choose(
         self,
         table: ArtifactId,

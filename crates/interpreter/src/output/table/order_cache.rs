@@ -1,4 +1,5 @@
-//! The last order of each stored table, for as many tables as there is room: the next page of a sorted table is not sorted again.
+//! The last order of each stored table, for as many tables as there is room: the next page of a
+//! sorted table is not sorted again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ pub(super) fn has_room(rows: usize) -> bool {
     bytes_of(rows) <= BYTES
 }
 
-/// Keeps an order in place of another one of the same table, and of those that were not used for the longest time.
+/// Keeps an order in place of another one of the same table, and of those that were not used for
+/// the longest time.
 pub(super) fn keep(table: ArtifactId, order: RowOrder, rows: Arc<Vec<u32>>) {
     lock().keep(table, order, rows);
 }

@@ -24,7 +24,8 @@ use crate::output::OutputError;
 
 /// The rows of a row group, which is also how many rows a kernel sends at a time.
 const GROUP_ROWS: usize = 65_536;
-/// The bytes after which a row group ends early, and those of all row groups that are encoded at the same time, as they are held in memory.
+/// The bytes after which a row group ends early, and those of all row groups that are encoded at
+/// the same time, as they are held in memory.
 const GROUP_BYTES: usize = 128 << 20;
 /// Maximum number of row groups that are encoded at the same time.
 const MOST_THREADS: usize = 4;
@@ -32,7 +33,8 @@ const MOST_THREADS: usize = 4;
 const DESCRIPTION: &str = "cellblock";
 /// The annotation by which a kernel restores a frame of a dataset.
 const FRAME: &str = "cellblock.frame";
-/// The annotation with the types of a table of which Parquet lacks some, by which a kernel restores their units.
+/// The annotation with the types of a table of which Parquet lacks some, by which a kernel restores
+/// their units.
 const TYPES: &str = "cellblock.schema";
 
 type ColumnChunks = Result<Vec<ArrowColumnChunk>, OutputError>;
@@ -163,7 +165,8 @@ impl<W: Write + Send> Writer<W> {
         Ok((columns, std::mem::take(&mut self.group)))
     }
 
-    /// Looks at the first rows for columns that a dictionary would not make smaller. It takes more time than everything else together.
+    /// Looks at the first rows for columns that a dictionary would not make smaller. It takes more
+    /// time than everything else together.
     fn leave_out_dictionaries(&mut self) -> Result<(), OutputError> {
         let fields = self.schema.fields().iter().enumerate();
         let distinct: Vec<_> = fields

@@ -19,7 +19,8 @@ pub(crate) struct WrittenTable<W> {
     pub(crate) data_sha256: String,
 }
 
-/// Writes a table whole, with what restores the frame of a library; the inner error says why it has no such form.
+/// Writes a table whole, with what restores the frame of a library; the inner error says why it has
+/// no such form.
 pub(crate) fn to_parquet<W: Write + Send>(
     announced: &protocol::Dataframe,
     frame: &str,

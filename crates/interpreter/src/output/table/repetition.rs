@@ -10,16 +10,18 @@ use arrow_schema::DataType;
 
 use super::parquet::RowGroup;
 
-/// The rows that are looked at: blocks of neighbors, spread over the row group. Neighbors show runs of equal values, blocks show values
-/// that come back.
+/// The rows that are looked at: blocks of neighbors, spread over the row group. Neighbors show runs
+/// of equal values, blocks show values that come back.
 const BLOCKS: usize = 16;
 const BLOCK_ROWS: usize = 256;
 /// Row groups with fewer rows are not worth looking at.
 const FEWEST_ROWS: usize = 2 * BLOCKS * BLOCK_ROWS;
-/// With more distinct values among 20, a dictionary and the numbers of its entries are about as large as the values themselves.
+/// With more distinct values among 20, a dictionary and the numbers of its entries are about as
+/// large as the values themselves.
 const MOST_DISTINCT_OF_20: usize = 19;
 
-/// Returns whether a dictionary may make a column smaller, as far as a sample of its rows shows. Batches make no difference.
+/// Returns whether a dictionary may make a column smaller, as far as a sample of its rows shows.
+/// Batches make no difference.
 pub(super) fn pays(group: &RowGroup, column: usize) -> bool {
     if group.rows < FEWEST_ROWS {
         return true;

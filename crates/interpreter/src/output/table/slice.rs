@@ -42,8 +42,8 @@ impl RowsFormat {
     }
 }
 
-/// Writes so many rows of a table that this host has stored as Parquet, in an order or as they are, into a file without a name; `None` if
-/// they are more than 64 MiB.
+/// Writes so many rows of a table that this host has stored as Parquet, in an order or as they are,
+/// into a file without a name; `None` if they are more than 64 MiB.
 pub(crate) fn slice(
     table: ArtifactId,
     file: File,

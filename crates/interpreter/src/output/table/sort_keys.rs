@@ -1,5 +1,6 @@
-//! Keys of a column's values, by which rows are sorted. Numbers and times fit into their keys, so that the column itself is never in
-//! memory as a whole; other values are read once, in one piece, and compared where the beginnings in their keys are equal.
+//! Keys of a column's values, by which rows are sorted. Numbers and times fit into their keys, so
+//! that the column itself is never in memory as a whole; other values are read once, in one piece,
+//! and compared where the beginnings in their keys are equal.
 
 use std::cmp::Ordering;
 use std::fs::File;
@@ -25,7 +26,8 @@ const BYTES: u64 = 512 << 20;
 const BATCH: usize = 65_536;
 const SIGN: u64 = 1 << 63;
 
-/// The two halves of a number that compares as a value does, and the value's row, which decides between equal ones.
+/// The two halves of a number that compares as a value does, and the value's row, which decides
+/// between equal ones.
 type Key = [u32; 3];
 
 /// Rows and what they are sorted by.
@@ -218,7 +220,8 @@ impl SortKeys {
         self.with_value.len() + self.without_value.len()
     }
 
-    /// Returns the numbers of so many rows in order, beginning with one of the order. It sorts no more than these.
+    /// Returns the numbers of so many rows in order, beginning with one of the order. It sorts no
+    /// more than these.
     pub(super) fn sorted(self, first: usize, rows: usize) -> Vec<u32> {
         let Self {
             mut with_value,

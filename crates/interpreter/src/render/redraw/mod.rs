@@ -1,8 +1,10 @@
-//! Text as it stands after its redraws: progress bars write over themselves, and only the last state of a row counts.
+//! Text as it stands after its redraws: progress bars write over themselves, and only the last
+//! state of a row counts.
 //!
-//! Applied are a carriage return, a backspace, and the sequences that progress bars use: cursor movements, erasing, colors (dropped).
-//! All other control characters stay, for the caller to escape. Programs may so replace what they have written themselves, within
-//! [`WINDOW`] rows, and nothing else: the line that says how much of a stream is left out is out of their reach.
+//! Applied are a carriage return, a backspace, and the sequences that progress bars use: cursor
+//! movements, erasing, colors (dropped). All other control characters stay, for the caller to
+//! escape. Programs may so replace what they have written themselves, within [`WINDOW`] rows, and
+//! nothing else: the line that says how much of a stream is left out is out of their reach.
 
 mod step;
 

@@ -55,8 +55,8 @@ impl ScreenCell {
     }
 }
 
-/// Returns the first step of some bytes with its length. Returns nothing if more bytes must come first; after the `last` ones,
-/// what is incomplete is text.
+/// Returns the first step of some bytes with its length. Returns nothing if more bytes must come
+/// first; after the `last` ones, what is incomplete is text.
 pub fn first_step(bytes: &[u8], last: bool) -> Option<(TerminalStep, usize)> {
     let step = match *bytes.first()? {
         b'\n' => TerminalStep::NewLine,

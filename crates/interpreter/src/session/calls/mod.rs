@@ -197,7 +197,8 @@ impl<'a> Calls<'a> {
         true
     }
 
-    /// Answers a call that the cell itself has served, which counts against no limit but that of [`begin`](Self::begin).
+    /// Answers a call that the cell itself has served, which counts against no limit but that of
+    /// [`begin`](Self::begin).
     #[must_use]
     pub(super) fn confirm(&mut self, number: u64) -> bool {
         let message = ToKernel::Answer {
@@ -319,7 +320,8 @@ impl<'a> Calls<'a> {
         Ok((value, false, blobs))
     }
 
-    /// Starts further calls once all answers are sent, and gives up answers that cannot be. The kernel's end is seen elsewhere, behind its last frames.
+    /// Starts further calls once all answers are sent, and gives up answers that cannot be. The
+    /// kernel's end is seen elsewhere, behind its last frames.
     pub(super) fn sent(&mut self, result: &cellblock_sandbox::Result<()>) {
         if result.is_err() {
             self.outbox.clear();

@@ -62,7 +62,8 @@ impl Actor {
         })
     }
 
-    /// Keeps the state for an action, which is named in errors. The session is ready, and no process runs beside its cells.
+    /// Keeps the state for an action, which is named in errors. The session is ready, and no
+    /// process runs beside its cells.
     pub(in crate::session) async fn hold(
         &mut self,
         action: &'static str,
@@ -90,8 +91,9 @@ impl Actor {
         self.kept.next()
     }
 
-    /// Keeps a copy of the kernel, and the files as the snapshot of a number. Returns how many files and bytes that has, the copy, and
-    /// the host's part of the state. Errors name the action. The session is ready, and no process runs beside its cells.
+    /// Keeps a copy of the kernel, and the files as the snapshot of a number. Returns how many
+    /// files and bytes that has, the copy, and the host's part of the state. Errors name the
+    /// action. The session is ready, and no process runs beside its cells.
     pub(in crate::session) async fn copy_state(
         &mut self,
         action: &'static str,
@@ -180,8 +182,8 @@ impl Actor {
         })
     }
 
-    /// Makes variables and files what they were, or ends the sandbox and returns the reason. Returns false, with nothing done, if code
-    /// has ended the copy that has to go on.
+    /// Makes variables and files what they were, or ends the sandbox and returns the reason.
+    /// Returns false, with nothing done, if code has ended the copy that has to go on.
     pub(in crate::session) async fn go_back(&mut self, place: usize) -> Result<bool, String> {
         if !self.processes.is_empty() {
             if !self.kept.kernel(place).is_there().await {
@@ -206,8 +208,9 @@ impl Actor {
         Err(reason)
     }
 
-    /// Stops the kernel and everything else, restores the files, and continues with the kept kernel, in this order: no code runs with
-    /// files of one state and variables of another. What was stopped is killed last.
+    /// Stops the kernel and everything else, restores the files, and continues with the kept
+    /// kernel, in this order: no code runs with files of one state and variables of another. What
+    /// was stopped is killed last.
     async fn switch_to(&mut self, place: usize) -> Result<bool> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let spared = self.kept.pids().await;

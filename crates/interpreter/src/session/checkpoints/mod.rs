@@ -1,4 +1,5 @@
-//! Checkpoints of a session: its variables and files at one moment, to which it can go back any number of times.
+//! Checkpoints of a session: its variables and files at one moment, to which it can go back any
+//! number of times.
 //!
 //! ```text
 //! kernel ──checkpoint──> kept copy of the kernel  +  snapshot of the files in the guest
@@ -6,7 +7,8 @@
 //!                               └──> everything else is killed, the files are restored, the copy is the kernel and is copied again later
 //! ```
 //!
-//! A rollback either brings back both variables and files or ends the sandbox: the session never has some of each.
+//! A rollback either brings back both variables and files or ends the sandbox: the session never
+//! has some of each.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -84,7 +86,8 @@ pub(crate) enum CheckpointOrder {
 }
 
 impl Session {
-    /// Keeps the session's variables and files as they are now. A session keeps at most [`MAX_CHECKPOINTS`]; the oldest makes room.
+    /// Keeps the session's variables and files as they are now. A session keeps at most
+    /// [`MAX_CHECKPOINTS`]; the oldest makes room.
     ///
     /// What cannot be kept, such as threads, is reported as a [`CheckpointError`] before anything happens.
     pub async fn checkpoint(&self, name: Option<String>) -> Result<NewCheckpoint> {
@@ -98,8 +101,8 @@ impl Session {
             .await
     }
 
-    /// Makes variables and files what they were at a checkpoint, given by its id or name. Ends all [processes](Self::processes). All
-    /// checkpoints are kept, also those made later.
+    /// Makes variables and files what they were at a checkpoint, given by its id or name. Ends all
+    /// [processes](Self::processes). All checkpoints are kept, also those made later.
     pub async fn roll_back(&self, checkpoint: impl Into<String>) -> Result<RolledBack> {
         let checkpoint = checkpoint.into();
         self.ask(|answer| Request::Checkpoint(CheckpointOrder::RollBack { checkpoint, answer }))

@@ -17,8 +17,8 @@ pub(super) const OF_TRY: u64 = 0;
 
 /// The checkpoints, with the kernels' output that they share.
 ///
-/// A kept copy writes to the same pipes as the kernel that it was made from. A kernel that was started anew has other pipes; the former
-/// ones are set aside for the copies.
+/// A kept copy writes to the same pipes as the kernel that it was made from. A kernel that was
+/// started anew has other pipes; the former ones are set aside for the copies.
 #[derive(Debug, Default)]
 pub(in crate::session) struct Checkpoints {
     kept: Vec<CheckpointEntry>,
@@ -192,7 +192,8 @@ impl Checkpoints {
         self.kept.iter().position(|kept| kept.number == OF_TRY)
     }
 
-    /// Returns the place of what was kept or gone back to last, if it has the state from before the last message.
+    /// Returns the place of what was kept or gone back to last, if it has the state from before the
+    /// last message.
     pub(in crate::session) fn of_before(&self, standby: &Standby) -> Option<usize> {
         let last =
             |kept: &CheckpointEntry| kept.number == OF_TRY || Some(&kept.about.id) == self.parent.as_ref();
@@ -220,7 +221,8 @@ impl Checkpoints {
         kept
     }
 
-    /// Returns an ended kernel that has the pipes of a checkpoint, and notes that the current state comes from it.
+    /// Returns an ended kernel that has the pipes of a checkpoint, and notes that the current state
+    /// comes from it.
     pub(super) fn switch(&mut self, place: usize, ended: Option<Kernel>) -> Option<Kernel> {
         self.set_aside(ended);
         let kept = &self.kept[place];

@@ -5,8 +5,9 @@
 //!                                                     └──discard──> the session goes back to the kept state
 //! ```
 //!
-//! While a try is undecided, all other requests of the session are refused: nothing of it is visible, and nothing is built on it.
-//! Meanwhile no volume is saved, and the cell is offered no function that writes.
+//! While a try is undecided, all other requests of the session are refused: nothing of it is
+//! visible, and nothing is built on it. Meanwhile no volume is saved, and the cell is offered no
+//! function that writes.
 
 use std::pin::pin;
 
@@ -107,8 +108,9 @@ impl Trial {
 }
 
 impl Session {
-    /// Runs a cell whose effects count only once [`Self::keep_try`] is called. Until that or [`Self::discard_try`], all other requests
-    /// are refused. Calls of connectors that change something outside are rejected.
+    /// Runs a cell whose effects count only once [`Self::keep_try`] is called. Until that or
+    /// [`Self::discard_try`], all other requests are refused. Calls of connectors that change
+    /// something outside are rejected.
     ///
     /// A state that could not be brought back is reported as a [`CheckpointError`] before the cell runs.
     pub async fn try_run(&self, cell: impl Into<Cell>) -> Result<TryResult> {
@@ -122,7 +124,8 @@ impl Session {
         self.decide_try(true).await
     }
 
-    /// Discards the undecided try: variables and files are what they were before it, and what it started is ended.
+    /// Discards the undecided try: variables and files are what they were before it, and what it
+    /// started is ended.
     pub async fn discard_try(&self) -> Result<DecidedTry> {
         self.decide_try(false).await
     }

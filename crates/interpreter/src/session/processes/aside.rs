@@ -1,4 +1,5 @@
-//! Programs of the host's own beside cells, which are run to their end: what a face needs to look after files while a cell runs.
+//! Programs of the host's own beside cells, which are run to their end: what a face needs to look
+//! after files while a cell runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,8 @@ use crate::error::{Error, Result};
 /// Number of the last one, for the name of its file.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// A program of the host's own. Neither a guard checks it nor a list names it, so its code must not be a caller's.
+/// A program of the host's own. Neither a guard checks it nor a list names it, so its code must not
+/// be a caller's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsideProgram {
     /// The program and its arguments; a bare name is searched along `PATH`.
@@ -28,8 +30,8 @@ pub struct AsideProgram {
 }
 
 impl Processes<'_> {
-    /// Runs a program of the host's own to its end, and returns what it wrote. It runs while a cell does, and needs none of the places for
-    /// processes.
+    /// Runs a program of the host's own to its end, and returns what it wrote. It runs while a cell
+    /// does, and needs none of the places for processes.
     pub async fn aside(self, program: AsideProgram) -> Result<Vec<u8>> {
         let link = match self.0.table.link()? {
             Some(link) => link,

@@ -1,7 +1,7 @@
 //! Processes beside cells: programs that run in a session's sandbox until they end or the session does.
 //!
-//! They share the sandbox's limits, and cells neither wait for them nor end them. The guest keeps their output (`guest/init/log.rs`), so that
-//! one that writes without end costs the host nothing.
+//! They share the sandbox's limits, and cells neither wait for them nor end them. The guest keeps
+//! their output (`guest/init/log.rs`), so that one that writes without end costs the host nothing.
 //!
 //! ```text
 //! Session ── start ──> the session's task: makes sure that there is a sandbox, once
@@ -68,7 +68,8 @@ pub struct ProcessOrder {
     pub directory: Option<String>,
     /// Whether it reads input that is sent later; otherwise its standard input is empty.
     pub stdin: bool,
-    /// Size of a terminal for it, with its standard input, output and error stream. Its `TERM` is `xterm-256color` unless `env` has another.
+    /// Size of a terminal for it, with its standard input, output and error stream. Its `TERM` is
+    /// `xterm-256color` unless `env` has another.
     pub terminal: Option<TerminalSize>,
 }
 
@@ -121,7 +122,8 @@ pub struct ProcessOutput {
     pub bytes: Vec<u8>,
     /// Offset from which to read on.
     pub next: u64,
-    /// Number of bytes between the requested offset and the first byte, which are neither in memory nor in the file.
+    /// Number of bytes between the requested offset and the first byte, which are neither in memory
+    /// nor in the file.
     pub lost: u64,
     /// Number of bytes that it has written until now.
     pub total: u64,
@@ -162,7 +164,8 @@ impl ProcessOutput {
         parts.filter(|(_, part)| !part.is_empty())
     }
 
-    /// Returns the bytes as text. A character that is not complete yet is left for the next read; bytes that are not UTF-8 are replaced.
+    /// Returns the bytes as text. A character that is not complete yet is left for the next read;
+    /// bytes that are not UTF-8 are replaced.
     pub fn into_text(mut self) -> (String, u64) {
         if !self.eof {
             let whole = super::kept::whole_start(&self.bytes).len();
@@ -231,7 +234,8 @@ impl Processes<'_> {
         self.0.table.list()
     }
 
-    /// Reads at most `length` bytes of a process's output, from an offset. If there is none yet, waits for it up to `wait`.
+    /// Reads at most `length` bytes of a process's output, from an offset. If there is none yet,
+    /// waits for it up to `wait`.
     pub async fn output(self, id: &str, offset: u64, length: u64, wait: Duration) -> Result<ProcessOutput> {
         let (link, number) = self.reach(id)?;
         let length = length.min(MAX_OUTPUT);
@@ -249,8 +253,8 @@ impl Processes<'_> {
         })
     }
 
-    /// Sends bytes to a process's standard input, all of them or none, and ends the input after them if `close` is set. Completes when they
-    /// are queued in the sandbox.
+    /// Sends bytes to a process's standard input, all of them or none, and ends the input after
+    /// them if `close` is set. Completes when they are queued in the sandbox.
     pub async fn input(self, id: &str, bytes: &[u8], close: bool) -> Result<()> {
         if bytes.len() > MAX_INPUT {
             let (id, bytes) = (id.to_owned(), bytes.len());
@@ -267,7 +271,8 @@ impl Processes<'_> {
         }
     }
 
-    /// Sends a signal to a process and the others of its process group. SIGKILL also ends everything else that it started.
+    /// Sends a signal to a process and the others of its process group. SIGKILL also ends
+    /// everything else that it started.
     pub async fn signal(self, id: &str, signal: ProcessSignal) -> Result<()> {
         let (link, number) = self.reach(id)?;
         let sent = link.signal(number, signal.number()).await;
@@ -325,7 +330,8 @@ impl ProcessOrder {
     }
 }
 
-/// Returns so many seconds as a time to wait; `None` if it is negative, not finite, or more than [`MAX_WAIT`].
+/// Returns so many seconds as a time to wait; `None` if it is negative, not finite, or more than
+/// [`MAX_WAIT`].
 pub fn wait_of(seconds: f64) -> Option<Duration> {
     let wait = Duration::try_from_secs_f64(seconds).ok()?;
     (wait <= MAX_WAIT).then_some(wait)

@@ -116,7 +116,8 @@ impl Table {
         running.map(|(number, _)| number.to_string())
     }
 
-    /// Lets no process start, and nobody see what the cell of a try starts, or returns the ID of a process that is running.
+    /// Lets no process start, and nobody see what the cell of a try starts, or returns the ID of a
+    /// process that is running.
     pub(in crate::session) fn hold(&self, cell: u64) -> std::result::Result<(), String> {
         let mut rows = self.rows();
         let running = rows.entries.iter().find(|(_, entry)| entry.is_running());

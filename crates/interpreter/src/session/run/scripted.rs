@@ -1,4 +1,5 @@
-//! A kernel without a sandbox: a task that speaks the protocol's frames over a socket pair and follows a script.
+//! A kernel without a sandbox: a task that speaks the protocol's frames over a socket pair and
+//! follows a script.
 
 use std::sync::Arc;
 
@@ -78,7 +79,8 @@ impl Signal for Signals {
     }
 }
 
-/// Starts a kernel that follows the script once it has received a request, and calls `finished` after the last step.
+/// Starts a kernel that follows the script once it has received a request, and calls `finished`
+/// after the last step.
 pub(super) fn start(
     steps: Vec<Step>,
     last: KernelEnd,

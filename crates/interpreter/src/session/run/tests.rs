@@ -239,7 +239,8 @@ fn a_cell_that_writes_more_than_it_may_is_interrupted_and_its_output_is_kept_wit
     assert!(ran.stdout.finish().truncated);
 }
 
-/// Returns the outputs and the text at the end of a cell, and the outputs that a reader gets that cannot take one back.
+/// Returns the outputs and the text at the end of a cell, and the outputs that a reader gets that
+/// cannot take one back.
 fn at_the_end(steps: &[Step]) -> (Vec<i64>, String, Vec<i64>) {
     let (ran, events, _) = block_on(play(steps, KernelEnd::Done, &limits(), LONG));
     assert_eq!(ran.outputs_dropped, 0);

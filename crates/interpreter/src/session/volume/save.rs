@@ -111,7 +111,8 @@ impl OpenVolume {
         ))
     }
 
-    /// Returns files of the last revision about which the listing says nothing, because it skipped them or a folder above them.
+    /// Returns files of the last revision about which the listing says nothing, because it skipped
+    /// them or a folder above them.
     fn unseen(
         &self,
         skipped: &[(String, String)],

@@ -21,7 +21,8 @@ struct Line {
     coverage: f64,
 }
 
-/// One finding for each line of what was emitted that covers less than the policy asks for: of figures, then of charts.
+/// One finding for each line of what was emitted that covers less than the policy asks for: of
+/// figures, then of charts.
 pub(super) fn findings(emitted: &CellEmissions<'_>, policy: &DerivationPolicy) -> Vec<Finding> {
     let (mut lines, mut of_charts) = (Vec::new(), Vec::new());
     for artifact in &emitted.artifacts {

@@ -1,12 +1,14 @@
-//! The derivation toolset: Python that derives from tool results, under a contract, and emits what it had declared.
+//! The derivation toolset: Python that derives from tool results, under a contract, and emits what
+//! it had declared.
 //!
 //! ```text
 //! DerivationCall ──Derivation::derive──> Derived { outcome, result, artifacts, findings, attempts_left }
 //!      contract checked · tool results bound · Python · what was emitted compared with what was declared
 //! ```
 //!
-//! Egress is closed four times: an image with a network client is refused here, sandboxes have no network, the [prompt] forbids fetching,
-//! and no cell runs without a contract that names the results it derives from.
+//! Egress is closed four times: an image with a network client is refused here, sandboxes have no
+//! network, the [prompt] forbids fetching, and no cell runs without a contract that names the
+//! results it derives from.
 
 mod coverage;
 mod derived;

@@ -18,7 +18,8 @@ pub struct DerivationPolicy {
     pub contract: ContractPolicy,
     /// Maximum number of cells in a row that may fail.
     pub max_attempts: u32,
-    /// From 0 to 1; a line of an emitted figure or chart that has finite points for less of its axis' time range is a finding.
+    /// From 0 to 1; a line of an emitted figure or chart that has finite points for less of its
+    /// axis' time range is a finding.
     pub coverage_threshold: f64,
     /// Treatment of a cell with such a line.
     pub low_coverage: LowCoverage,

@@ -1,7 +1,8 @@
 //! Events about each call for dashboards: when it started, and how it ended.
 //!
-//! Three events with the target [`TARGET`] and the field `event`: `python_call_start` once per call, then `python_call_success` or
-//! `python_call_failure`, exactly one of them, also where a call is cancelled or the host panics.
+//! Three events with the target [`TARGET`] and the field `event`: `python_call_start` once per
+//! call, then `python_call_success` or `python_call_failure`, exactly one of them, also where a
+//! call is cancelled or the host panics.
 //!
 //! | field | in | is |
 //! |---|---|---|
@@ -82,7 +83,8 @@ struct DerivationProbe {
 }
 
 impl CallProbe {
-    /// Tells that a call starts in a sandbox, which was made for it or is warm. The id is empty where the call ends before it gets one.
+    /// Tells that a call starts in a sandbox, which was made for it or is warm. The id is empty
+    /// where the call ends before it gets one.
     pub fn start(sandbox: &str, made: bool, inputs_bytes: u64, code_bytes: u64, alias_count: u64) -> Self {
         let (sandbox, start) = match (sandbox, made) {
             ("", _) => ("none", "none"),

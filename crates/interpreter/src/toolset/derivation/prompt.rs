@@ -1,7 +1,7 @@
 //! The model's description of the toolset, generated so that it matches this image and this policy.
 //!
-//! It is one of four walls against fetching from Python (image, sandbox, prompt, contract), and the only one that explains itself. It names
-//! no vendor, so that no source of data is preferred.
+//! It is one of four walls against fetching from Python (image, sandbox, prompt, contract), and the
+//! only one that explains itself. It names no vendor, so that no source of data is preferred.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -115,7 +115,8 @@ impl Derivation {
         }
     }
 
-    /// Draws a chart from one alias: checks it here, and draws its picture in a sandbox of its own. A chart that cannot be drawn counts as a failed attempt.
+    /// Draws a chart from one alias: checks it here, and draws its picture in a sandbox of its own.
+    /// A chart that cannot be drawn counts as a failed attempt.
     pub async fn render_chart(&self, call: &ChartCall) -> Result<DerivationResult> {
         let drawn = match self.attempts().refusal() {
             Some(refusal) => Err(vec![refusal]),
@@ -160,7 +161,8 @@ impl Derivation {
         Ok(chart::from_json(&call.spec, &data, path, title, alt).map_err(of_error))
     }
 
-    /// Adds the chart's picture, or why it has none: a chart is its data, which a reader's client can still draw.
+    /// Adds the chart's picture, or why it has none: a chart is its data, which a reader's client
+    /// can still draw.
     async fn draw(&self, chart: &CheckedChart, envelope: &mut ChartArtifact) {
         let drawn = match picture::draw(self.shared(), &chart.vega_lite(), PictureFormat::Png).await {
             Ok(drawn) => drawn,

@@ -28,7 +28,8 @@ use crate::shared::InterpreterState;
 /// The tool that a cell's own result is recorded as.
 const TOOL: &str = "code_interpreter";
 
-/// Derives from tool results, under contracts. Its sandbox is made at the first call and ended when it is dropped.
+/// Derives from tool results, under contracts. Its sandbox is made at the first call and ended when
+/// it is dropped.
 #[derive(Debug)]
 pub struct Derivation {
     shared: Arc<InterpreterState>,
@@ -61,7 +62,8 @@ impl LentResults {
 }
 
 impl Derivation {
-    /// In a session that is there already and has the prelude `derivation`; of its attempts, which others may share, some may be used up.
+    /// In a session that is there already and has the prelude `derivation`; of its attempts, which
+    /// others may share, some may be used up.
     pub(super) fn within(shared: Arc<InterpreterState>, session: Session, results: LentResults) -> Self {
         Self {
             shared,

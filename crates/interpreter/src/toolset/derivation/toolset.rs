@@ -108,7 +108,8 @@ impl Interpreter {
         prompt::libraries(self.shared().base.manifest())
     }
 
-    /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image holds a network client.
+    /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image
+    /// holds a network client.
     pub async fn derivation(&self, aliases: AliasStore, policy: DerivationPolicy) -> Result<Derivation> {
         let image = self.shared().base.manifest();
         if !policy.requirements.is_empty() && !image.policy.is_closed() {
@@ -130,7 +131,8 @@ impl Interpreter {
         self.derive_in(session, LentResults::new(aliases, policy)).await
     }
 
-    /// A derivation in a session that is there already, and that was made with the prelude `derivation`. Dropping it leaves the session.
+    /// A derivation in a session that is there already, and that was made with the prelude
+    /// `derivation`. Dropping it leaves the session.
     async fn derive_in(&self, session: Session, results: LentResults) -> Result<Derivation> {
         if !session.network().is_none() {
             return Err(Error::Request(format!(

@@ -14,7 +14,8 @@ const FINDINGS: usize = 10;
 const LEAST: usize = 100;
 
 impl DerivationResult {
-    /// All that a model has to know, within about so many tokens: outputs and streams are cut, mistakes and what was emitted are not.
+    /// All that a model has to know, within about so many tokens: outputs and streams are cut,
+    /// mistakes and what was emitted are not.
     pub fn for_model(&self, tokens: usize) -> String {
         let mut text = String::new();
         let status = if self.ok() { "ok" } else { self.outcome.name() };

@@ -13,7 +13,8 @@ pub(crate) const DEFAULT_TIMEOUT: u64 = 60;
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 /// The most bytes of a file that is written or edited.
 pub(crate) const MAX_CONTENT: u64 = 5 * 1024 * 1024;
-/// The most bytes of a command with its arguments. Longer ones have no room in a frame, nor in Linux' own limits.
+/// The most bytes of a command with its arguments. Longer ones have no room in a frame, nor in
+/// Linux' own limits.
 const MAX_COMMAND: usize = 512 * 1024;
 
 /// Maximum number of packages that a command names.

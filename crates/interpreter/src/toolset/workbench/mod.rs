@@ -1,10 +1,10 @@
 //! The workbench: three tools over one session, for models that work with scripts and commands.
 //!
-//! `sandbox_write_file`, `sandbox_edit_file` and `sandbox_exec` work on the sandbox that the session's cells run in: they see the same
-//! files. Commands and cells take turns, in the order of the requests; an interrupt of the session
-//! stops whichever runs. A rejection by a tool is a result (`{"success": false, …}`) with which a
-//! model can repair its call; `Err` means that Cellblock itself failed. See
-//! `docs/reference/workbench.md`.
+//! `sandbox_write_file`, `sandbox_edit_file` and `sandbox_exec` work on the sandbox that the
+//! session's cells run in: they see the same files. Commands and cells take turns, in the order of
+//! the requests; an interrupt of the session stops whichever runs. A rejection by a tool is a
+//! result (`{"success": false, …}`) with which a model can repair its call; `Err` means that
+//! Cellblock itself failed. See `docs/reference/workbench.md`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,12 +46,13 @@ const EVENTS: usize = 1024;
 /// Options of a workbench.
 #[derive(Clone, Debug)]
 pub struct WorkbenchOptions {
-    /// The host's folder for what commands leave in `/tmp/output`; made when there is something to put into it. Without one, files are in
-    /// the artifact store alone.
+    /// The host's folder for what commands leave in `/tmp/output`; made when there is something to
+    /// put into it. Without one, files are in the artifact store alone.
     pub output_dir: Option<PathBuf>,
     /// Profile that the prompt requires of scripts.
     pub profile: Profile,
-    /// The longest that a call may let a command run: 300 seconds by default. More is refused, and one that asks for nothing has no more.
+    /// The longest that a call may let a command run: 300 seconds by default. More is refused, and
+    /// one that asks for nothing has no more.
     pub max_timeout: Duration,
 }
 
@@ -126,7 +127,8 @@ impl Workbench {
         }
     }
 
-    /// Calls a tool by its name. What it refuses, a wrong call included, is `Ok({"success": false, "error", "hint", …})`.
+    /// Calls a tool by its name. What it refuses, a wrong call included, is `Ok({"success": false,
+    /// "error", "hint", …})`.
     pub async fn call(&self, tool: &str, args: Value) -> Result<Value> {
         let wrong = |complaint: String| {
             json(Err::<(), _>(WorkbenchRefusal::new(
@@ -257,7 +259,8 @@ impl Workbench {
         self.shared.session.add_dataset(name.to_owned(), source).await
     }
 
-    /// The section of a system prompt that tells a model of the tools, the session's datasets, and the constraints.
+    /// The section of a system prompt that tells a model of the tools, the session's datasets, and
+    /// the constraints.
     pub fn prompt(&self) -> String {
         let options = &self.shared.options;
         prompt::prompt(
@@ -272,7 +275,8 @@ impl Workbench {
         self.shared.session.close().await
     }
 
-    /// Copies new files into the host's folder and tells of pictures; answers the names, and what could not be copied.
+    /// Copies new files into the host's folder and tells of pictures; answers the names, and what
+    /// could not be copied.
     async fn hand_over(&self, executed: &CommandResult) -> Result<(Vec<String>, Vec<SkippedFile>)> {
         let (mut names, mut skipped) = (Vec::new(), Vec::new());
         for file in &executed.outputs.files {

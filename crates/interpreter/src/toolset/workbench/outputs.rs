@@ -1,7 +1,8 @@
-//! The host's folder for what a session's commands leave: files under the names that the sandbox gave them, and nothing outside.
+//! The host's folder for what a session's commands leave: files under the names that the sandbox
+//! gave them, and nothing outside.
 //!
-//! The names are hostile, and so may be what an earlier command left here: every folder is entered without following a link, and every
-//! file is written beside its place and moved there.
+//! The names are hostile, and so may be what an earlier command left here: every folder is entered
+//! without following a link, and every file is written beside its place and moved there.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,7 +20,8 @@ use crate::toolset::ToolEvent;
 /// Bytes that tell a picture's kind.
 const BEGINNING: u64 = 512;
 
-/// Copies a file from the store into the folder; answers where it is. A refusal of the disk is an `io::Error`.
+/// Copies a file from the store into the folder; answers where it is. A refusal of the disk is an
+/// `io::Error`.
 pub(super) async fn place(
     store: &Store,
     folder: &Path,

@@ -11,7 +11,8 @@ const MAX_NAME: usize = 255;
 
 /// Takes a path apart by its text alone, and puts it together without `.`, `..` and empty parts.
 ///
-/// What climbs out of its root is refused, even if it comes back. That no link leads out of it is the guest's to see to, which opens it.
+/// What climbs out of its root is refused, even if it comes back. That no link leads out of it is
+/// the guest's to see to, which opens it.
 pub(crate) fn normalise(path: &str) -> Result<String, &'static str> {
     if path.len() > MAX_PATH || path.chars().any(cellblock_protocol::text::acts) {
         return Err(INVALID);

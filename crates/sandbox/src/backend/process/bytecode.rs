@@ -1,5 +1,6 @@
-//! The kernel's bytecode: compiled on an image's first start, in a sandbox of its own that runs nothing else, and kept for all later
-//! starts. It saves time and is never needed: if anything fails, kernels start from the sources.
+//! The kernel's bytecode: compiled on an image's first start, in a sandbox of its own that runs
+//! nothing else, and kept for all later starts. It saves time and is never needed: if anything
+//! fails, kernels start from the sources.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -122,7 +122,8 @@ impl Launcher {
         Self::behind(ours, process, ended).await
     }
 
-    /// Waits until the keep at the other end of a control socket is ready. `ended` completes when the process has.
+    /// Waits until the keep at the other end of a control socket is ready. `ended` completes when
+    /// the process has.
     async fn behind(
         control: OwnedFd,
         process: Process,

@@ -35,7 +35,8 @@ pub struct ProcessConfig {
     pub image: ImageTree,
     /// Directory of requirement layers, visible read-only.
     pub layers: Option<PathBuf>,
-    /// Directory for the kernel's bytecode, which must belong to this image alone. It is filled on the first start.
+    /// Directory for the kernel's bytecode, which must belong to this image alone. It is filled on
+    /// the first start.
     pub bytecode: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
@@ -48,8 +49,8 @@ pub struct ProcessConfig {
     /// Whether this machine is one of gVisor's, whose wall replaces the protections that its kernel
     /// lacks. The first kernel imports `preload`, for a snapshot.
     pub walled: bool,
-    /// Whether a snapshot of this machine is taken, from which each of its copies serves one sandbox: kernels that exist then seed
-    /// themselves at their first message.
+    /// Whether a snapshot of this machine is taken, from which each of its copies serves one
+    /// sandbox: kernels that exist then seed themselves at their first message.
     pub snapshot: bool,
 }
 

@@ -127,8 +127,8 @@ impl Room {
         self.adopt(kernel, process?)
     }
 
-    /// Opens the `pagemap` files of a copy and of the kernel that it is moved to. Only a privileged host sees physical addresses in them,
-    /// which save the comparison of the pages.
+    /// Opens the `pagemap` files of a copy and of the kernel that it is moved to. Only a privileged
+    /// host sees physical addresses in them, which save the comparison of the pages.
     async fn pagemaps(&self, kept: u32, kernel: &Kernel) -> Option<Vec<File>> {
         if !rustix::process::geteuid().is_root() {
             return None;
@@ -144,7 +144,8 @@ impl Room {
         Some(vec![pagemap(&found.pop()?)?, pagemap(pidfd.as_ref()?)?])
     }
 
-    /// Makes a process of the room that has reported to be its kernel known as that. Returns its number, and its pidfd.
+    /// Makes a process of the room that has reported to be its kernel known as that. Returns its
+    /// number, and its pidfd.
     async fn find_kernel(&self, pid: u32) -> Result<(u64, OwnedFd)> {
         let operation = Operation::AdoptKernel {
             room: self.name.clone(),

@@ -57,7 +57,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Prepares the directories of a machine of a snapshot. A template writes to the directory of its snapshot.
+    /// Prepares the directories of a machine of a snapshot. A template writes to the directory of
+    /// its snapshot.
     pub(super) fn set(
         vmm: &Firecracker,
         home: &Path,
@@ -160,7 +161,8 @@ impl Stage {
         Files::of(&self.machine.join(OWN))
     }
 
-    /// Moves those files out of the machine's directory, where a hostile machine may have put links in their place.
+    /// Moves those files out of the machine's directory, where a hostile machine may have put links
+    /// in their place.
     pub(super) fn move_own(&self, directory: &Path) -> io::Result<()> {
         let (from, to) = (Files::of(&self.host.join(OWN)), Files::of(directory));
         for (from, to) in [(from.state, to.state), (from.memory, to.memory)] {

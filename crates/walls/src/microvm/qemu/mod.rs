@@ -164,8 +164,8 @@ impl Qemu {
         .into()
     }
 
-    /// Returns the number of processors of a machine. An emulated machine has one: several would be threads that wait for each
-    /// other, and on a busy computer they would do little else.
+    /// Returns the number of processors of a machine. An emulated machine has one: several would be
+    /// threads that wait for each other, and on a busy computer they would do little else.
     fn processors(&self, limits: &Limits) -> u32 {
         match self.accelerator {
             Accelerator::Kvm => processors(limits),
@@ -193,8 +193,9 @@ impl Qemu {
     }
 }
 
-/// The processor of emulated machines. Linux and the C library use `rep movsb` wherever it is said to be fast, and emulation executes it
-/// byte after byte: without it, touching new memory and forking take half the time, and copying between processes a quarter.
+/// The processor of emulated machines. Linux and the C library use `rep movsb` wherever it is said
+/// to be fast, and emulation executes it byte after byte: without it, touching new memory and
+/// forking take half the time, and copying between processes a quarter.
 const EMULATED: &str = "max,-erms,-fsrm";
 
 /// Options of all machines. Debian's kernel finds devices by ACPI, and ACPI's tables need firmware.

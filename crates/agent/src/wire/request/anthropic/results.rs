@@ -58,7 +58,8 @@ pub(super) fn call(block: &Fields<'_>, container: &str) -> Result<Item, ApiError
     }
 }
 
-/// Gives a result to its call among the items. The call takes the result's place: calls that its code made come before it.
+/// Gives a result to its call among the items. The call takes the result's place: calls that its
+/// code made come before it.
 pub(super) fn add(block: &Fields<'_>, kind: &str, items: &mut Vec<Item>) -> Result<(), ApiError> {
     let id = block.required("tool_use_id")?;
     let suffix = item_suffix(&id);

@@ -40,10 +40,12 @@ pub(in crate::records) struct PostgresPool {
 }
 
 impl PostgresUrl {
-    /// Makes a pool, and connects to nothing yet. Work will wait so long for a connection while all are in use.
+    /// Makes a pool, and connects to nothing yet. Work will wait so long for a connection while all
+    /// are in use.
     pub(in crate::records) fn pool(&self, wait: Duration) -> Result<PostgresPool, RootsError> {
         let how = ManagerConfig {
-            // Statements say whether a connection is broken, and one that its server has closed is not used again.
+            // Statements say whether a connection is broken, and one that its server has closed is
+            // not used again.
             recycling_method: RecyclingMethod::Fast,
         };
         let manager = match self.tls()? {
@@ -198,8 +200,8 @@ impl fmt::Debug for PostgresSession {
     }
 }
 
-/// Whether the connection has ended, or the server is starting or stopping, has no room, only reads for now, or has ended a transaction for
-/// another one.
+/// Whether the connection has ended, or the server is starting or stopping, has no room, only reads
+/// for now, or has ended a transaction for another one.
 pub(in crate::records) fn is_lost(error: &Error) -> bool {
     let Some(code) = error.code() else {
         return error.is_closed()

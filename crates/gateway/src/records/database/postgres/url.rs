@@ -22,7 +22,8 @@ const PORT: u16 = 5432;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum time for which bytes may stay unacknowledged before a connection counts as lost.
 const LOST: Duration = Duration::from_secs(15);
-/// Limits that the server enforces, in milliseconds: of a statement, of a wait for another's lock, and of a pause in a transaction.
+/// Limits that the server enforces, in milliseconds: of a statement, of a wait for another's lock,
+/// and of a pause in a transaction.
 const LIMITS: &str =
     "-c statement_timeout=25000 -c lock_timeout=20000 -c idle_in_transaction_session_timeout=60000";
 
@@ -37,7 +38,8 @@ pub struct PostgresUrl {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Encryption {
     None,
-    /// TLS; the certificate and the name in it are verified, with the roots of this file instead of the machine's.
+    /// TLS; the certificate and the name in it are verified, with the roots of this file instead of
+    /// the machine's.
     Verified(Option<PathBuf>),
 }
 
@@ -122,7 +124,8 @@ impl PostgresUrl {
         self.config.get_password().is_some()
     }
 
-    /// Returns how connections are encrypted, if they are: the server's certificate and the name in it are verified.
+    /// Returns how connections are encrypted, if they are: the server's certificate and the name in
+    /// it are verified.
     pub(super) fn tls(&self) -> Result<Option<ClientConfig>, RootsError> {
         let Encryption::Verified(file) = &self.encryption else {
             return Ok(None);

@@ -251,8 +251,8 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
 }
 
 proptest! {
-    /// Whatever the order of the replies, and whatever else comes: everybody gets the reply to their own request, or hears that the
-    /// launcher is gone.
+    /// Whatever the order of the replies, and whatever else comes: everybody gets the reply to
+    /// their own request, or hears that the launcher is gone.
     #[test]
     fn every_request_gets_its_own_reply(asked in 0..8_usize, answers in answers()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
