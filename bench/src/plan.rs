@@ -308,14 +308,14 @@ impl Planner<'_> {
 
     fn floors(&mut self, python: &Python) {
         use Group::{Chart, Concurrent, Create, First, Interrupt, Memory, Stdout, Throughput, Warm};
-        if self.wants(&[Create, FirstCell, Chart, Concurrent, Throughput, Memory]) {
+        if self.wants(&[Create, First, Chart, Concurrent, Throughput, Memory]) {
             match start_fork(python) {
                 Ok(driver) => {
                     let forked = |forked| ForkProbe {
                         driver: driver.clone(),
                         forked,
                     };
-                    self.add(&[Create, FirstCell], 200, 4, forked(ForkWorkload::Sum));
+                    self.add(&[Create, First], 200, 4, forked(ForkWorkload::Sum));
                     self.add(&[Chart], 50, 2, forked(ForkWorkload::Chart));
                     self.add(&[Concurrent], 5, 1, forked(ForkWorkload::Concurrent));
                     let time = self.while_counting() / 2;
@@ -325,9 +325,9 @@ impl Planner<'_> {
                 Err(error) => self.lacks("floor of a bare fork", &error),
             }
         }
-        if self.wants(&[Create, FirstCell]) {
+        if self.wants(&[Create, First]) {
             match start_namespaces() {
-                Ok(driver) => self.add(&[Create, FirstCell], 100, 4, NamespaceProbe { driver, times: 5 }),
+                Ok(driver) => self.add(&[Create, First], 100, 4, NamespaceProbe { driver, times: 5 }),
                 Err(error) => self.lacks("floor of bare namespaces", &error),
             }
         }
@@ -342,7 +342,7 @@ impl Planner<'_> {
                     echo: echo.clone(),
                     said,
                 };
-                self.add(&[Create, FirstCell, WarmCells], 40, 2, said(EchoMessage::Sum(50)));
+                self.add(&[Create, First, Warm], 40, 2, said(EchoMessage::Sum(50)));
                 self.add(&[Interrupt], 20, 1, said(EchoMessage::Loop(10)));
                 self.add(&[Stdout], 50, 2, said(EchoMessage::Stdout));
             }
@@ -409,7 +409,7 @@ impl Planner<'_> {
 
     fn ipykernel(&mut self, python: &Python) {
         use Group::{Chart, First, Flood, Interrupt, Memory, Stdout, Warm};
-        if !self.wants(&[FirstCell, Chart, WarmCells, Interrupt, Stdout, Flood, Memory]) {
+        if !self.wants(&[First, Chart, Warm, Interrupt, Stdout, Flood, Memory]) {
             return;
         }
         match start_ipykernel(python) {
@@ -418,9 +418,9 @@ impl Planner<'_> {
                     driver: driver.clone(),
                     part,
                 };
-                self.add(&[FirstCell], 20, 1, of(IpykernelPart::First));
+                self.add(&[First], 20, 1, of(IpykernelPart::First));
                 self.add(&[Chart], 20, 1, of(IpykernelPart::Chart));
-                self.add(&[WarmCells], 40, 2, of(IpykernelPart::Warm(25)));
+                self.add(&[Warm], 40, 2, of(IpykernelPart::Warm(25)));
                 self.add(&[Interrupt], 20, 1, of(IpykernelPart::Interrupt(10)));
                 self.add(&[Stdout], 20, 1, of(IpykernelPart::Stdout));
                 self.add(&[Flood], 3, 1, of(IpykernelPart::Flood));

@@ -96,7 +96,7 @@ pub(crate) async fn draw(
     let Some(picture) = picture(&execution) else {
         return Ok(PictureOutcome {
             note: Some(format!("no picture: {}", reason(&execution))),
-            ..Drawn::default()
+            ..PictureOutcome::default()
         });
     };
     let size = match format {

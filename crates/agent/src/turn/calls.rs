@@ -402,7 +402,7 @@ impl ResponseBuilder<'_> {
             Ok(Some(call)) => Ok(call),
             Err(derivation) => Err(Box::new(CallResult {
                 derivation: Some(*derivation.clone()),
-                ..Ran::refused(derivation.told.text)
+                ..CallResult::refused(derivation.told.text)
             })),
         }
     }

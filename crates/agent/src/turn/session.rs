@@ -82,7 +82,7 @@ impl CallSandbox for SessionRunner {
                     let files = execution.files.iter();
                     let shown = ExecutionView {
                         files: files.map(|file| (file.path.clone(), file.bytes)).collect(),
-                        ..Shown::default()
+                        ..ExecutionView::default()
                     };
                     tell(&execution, self.interpreter.store(), &shown).await
                 }
@@ -91,7 +91,7 @@ impl CallSandbox for SessionRunner {
                     CallResult {
                         status: status(&derived.outcome),
                         derivation: Some(derivation.clone()),
-                        ..Ran::refused(derivation.told.text)
+                        ..CallResult::refused(derivation.told.text)
                     }
                 }
                 Ok(ToolResult::Json(result)) => CallResult::json(&result),

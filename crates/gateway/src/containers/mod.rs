@@ -85,7 +85,7 @@ pub(crate) async fn runner(
                     memory_limit: options.memory_limit.clone(),
                     brief: brief && !options.shared,
                     shared: options.shared,
-                    ..New::of_a_response()
+                    ..ContainerPlan::of_a_response()
                 };
                 if let Some(id) = used {
                     let followed = gateway.containers.follow_first(owner, id);

@@ -49,7 +49,7 @@ async fn create(
     let new = ContainerPlan {
         idle,
         memory_limit: create.memory_limit,
-        ..New::named(create.name)
+        ..ContainerPlan::named(create.name)
     };
     let held = new.make(&gateway, &caller.owner).await?;
     for file in attachments.into_files() {

@@ -50,7 +50,7 @@ impl FetchAllowance for OwnerFetches {
     fn fetched(&self, bytes: u64) {
         self.quotas.ledger().account(&self.owner).add(DailyUsage {
             fetched_bytes: bytes,
-            ..Used::default()
+            ..DailyUsage::default()
         });
     }
 
@@ -83,7 +83,7 @@ impl Quotas {
         }
         account.add(DailyUsage {
             layers: 1,
-            ..Used::default()
+            ..DailyUsage::default()
         });
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Quotas {
         }
         self.ledger().account(owner).add(DailyUsage {
             fetches: 1,
-            ..Used::default()
+            ..DailyUsage::default()
         });
         Ok(Ok(()))
     }

@@ -163,7 +163,7 @@ impl Quotas {
         }
         self.ledger().account(owner).add(DailyUsage {
             cells: 1,
-            ..Used::default()
+            ..DailyUsage::default()
         });
         Ok(Ok(permit))
     }

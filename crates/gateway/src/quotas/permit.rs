@@ -67,7 +67,7 @@ impl Drop for CellPermit {
             account.free(PlaceKind::Cells);
             account.add(DailyUsage {
                 cell_millis,
-                ..Used::default()
+                ..DailyUsage::default()
             });
         });
         self.quotas.leave(&self.owner, PlaceKind::Cells);

@@ -62,7 +62,7 @@ over_each_database! {
             cells: 2,
             cell_millis: 18_000,
             upload_bytes: 100,
-            ..Used::default()
+            ..DailyUsage::default()
         };
         assert_eq!(quotas.used("key_1").await.unwrap(), used);
         used_up(quotas.cell("key_1").await);

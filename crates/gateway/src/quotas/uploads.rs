@@ -102,7 +102,7 @@ impl UploadAllowance for UploadPermit {
         account.uploading -= upload_bytes;
         account.add(DailyUsage {
             upload_bytes,
-            ..Used::default()
+            ..DailyUsage::default()
         });
     }
 }

@@ -66,7 +66,7 @@ pub(super) async fn compact(
             param: None,
         }));
     }
-    let sealed = live::Compacted {
+    let sealed = live::ConversationSummary {
         summary,
         container: job.container.clone(),
     };

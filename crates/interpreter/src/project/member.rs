@@ -32,7 +32,7 @@ impl ProjectMember {
     pub(crate) fn new(project: Project, session: String, seen: &[String]) -> Self {
         let known = MemberState {
             seen: seen.iter().cloned().collect(),
-            ..Known::default()
+            ..MemberState::default()
         };
         Self {
             project,

@@ -140,7 +140,7 @@ impl Actor {
         let hibernated = if let Some(asleep) = &self.asleep {
             HibernationSummary {
                 kept_bytes: Some(asleep.dormant.bytes()),
-                ..Hibernated::default()
+                ..HibernationSummary::default()
             }
         } else if self.shared.backend.suspends()
             && self.volume.is_none()
@@ -208,7 +208,7 @@ impl Actor {
                 });
                 Ok(HibernationSummary {
                     kept_bytes,
-                    ..Hibernated::default()
+                    ..HibernationSummary::default()
                 })
             }
             Ok(Suspension::Refused(lease, error)) => {

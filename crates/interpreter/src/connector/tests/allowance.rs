@@ -38,7 +38,7 @@ async fn only_requests_that_are_made_and_their_answers_count() {
     let counted = Arc::new(RequestAllowance {
         owner: "key_1",
         left: AtomicUsize::new(2),
-        ..Counted::default()
+        ..RequestAllowance::default()
     });
     let fixture = Fixture::under(GrantTerms {
         allowance: Some(Arc::clone(&counted) as _),

@@ -12,7 +12,7 @@ fn session(owner: Option<&'static str>, memo: MemoPolicy, shared: &Arc<Memo>) ->
         Arc::new(RequestAllowance {
             owner,
             left,
-            ..Counted::default()
+            ..RequestAllowance::default()
         }) as Arc<dyn FetchAllowance>
     });
     let terms = GrantTerms {

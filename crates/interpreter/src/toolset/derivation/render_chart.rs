@@ -170,7 +170,7 @@ impl Derivation {
                 tracing::warn!(error = &error as &dyn std::error::Error, "draw a chart");
                 PictureOutcome {
                     note: Some(format!("no picture: {error}")),
-                    ..Drawn::default()
+                    ..PictureOutcome::default()
                 }
             }
         };
