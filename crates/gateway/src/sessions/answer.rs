@@ -123,10 +123,6 @@ impl SessionAnswer {
 
 /// A deleted object.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the fields are those of OpenAI's answers"
-)]
 pub(crate) struct DeletionAnswer {
     /// Type of the object, followed by `.deleted`.
     object: String,

@@ -1,7 +1,7 @@
 //! Cells: their answers, their events, and what stops them.
 
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{Api, block_on, ending, events, until};
 

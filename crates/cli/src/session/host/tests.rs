@@ -225,7 +225,7 @@ async fn output_comes_before_the_result_and_only_to_who_wants_it() {
     loop {
         match asked.next().await.unwrap() {
             HostMessage::Stdout(bytes) | HostMessage::Stderr(bytes) => {
-                heard.push(String::from_utf8(bytes).unwrap())
+                heard.push(String::from_utf8(bytes).unwrap());
             }
             HostMessage::HostAnswer(answer) => {
                 assert_eq!(answer, HostAnswer::Result { result: json!({}) });

@@ -145,7 +145,7 @@ fn check(
         (KernelEnd::Done, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Completed),
         (KernelEnd::Obeys, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Interrupted),
         (KernelEnd::Ignores | KernelEnd::Closes, End::Lost(ending)) => {
-            assert_eq!(*ending, ProcessEnd::Signaled(9))
+            assert_eq!(*ending, ProcessEnd::Signaled(9));
         }
         (KernelEnd::Exits, End::Lost(ending)) => assert_eq!(*ending, ProcessEnd::Exited(3)),
         (last, end) => panic!("{last:?} ended as {end:?}"),
