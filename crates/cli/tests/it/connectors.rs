@@ -141,7 +141,7 @@ fn run_cell(code: &str) -> Result<Value> {
         line(
             2,
             "tools/call",
-            json!({"name": "run_cell", "arguments": {"code": code}}),
+            json!({"name": "run_cell", "arguments": {"code": code, "timeout_seconds": 300}}),
         ),
     ];
     let mut server = Command::new(binary()?)
@@ -196,7 +196,7 @@ fn the_guides_agent_saves_the_tokens_that_the_guide_states() -> Result<()> {
     let ran = run_cell(count)?;
     let results = ran["structuredContent"]["outputs"][0]["value"]
         .as_u64()
-        .context("no number")?;
+        .with_context(|| format!("no number: {ran:#}"))?;
     let by_model = usize::try_from(results)? / CHARS_PER_TOKEN;
 
     let guide = std::fs::read_to_string(workspace_root().join("docs/guides/notebook.md"))?;
