@@ -18,7 +18,7 @@ fn limits_of_the_configuration_hold() {
                 "CELLBLOCK_SERVE__MCP__TOOLSETS",
                 "[interpreter, workbench, derivation]",
             ),
-            ("CELLBLOCK_SERVE__MCP__SESSIONS_PER_OWNER", "2"),
+            ("CELLBLOCK_SERVE__MCP__MAX_SESSIONS_PER_KEY", "2"),
         ],
     );
     block_on(async {

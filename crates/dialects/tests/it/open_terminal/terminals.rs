@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cellblock_dialects::DialectsOptions;
 use cellblock_dialects::open_terminal::OpenTerminalOptions;
+use cellblock_testkit::wait::until_ok;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
 use serde_json::json;
@@ -76,7 +77,12 @@ fn a_terminal_shows_what_is_typed_and_a_model_can_look() {
         assert_eq!(chat.read("/execute").await, json!([]));
         socket.send(Message::binary(b"exit\n".to_vec())).await.unwrap();
         assert_eq!(until(&mut socket, "never").await, Err(1000));
-        assert_eq!(chat.read("/api/terminals").await, json!([]));
+        // The client hears of the end before the list does.
+        until_ok(async || {
+            let listed = chat.read("/api/terminals").await;
+            if listed == json!([]) { Ok(()) } else { Err(listed) }
+        })
+        .await;
     });
 }
 
