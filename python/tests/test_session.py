@@ -245,6 +245,15 @@ class Processes(unittest.TestCase):
             self.assertEqual((ran.stdout, ran.stderr), ("2\n", ""))
             self.assertEqual(list(Path(folder).iterdir()), [])
 
+    def test_settings_of_another_server_are_not_used(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            state = Path(folder) / "state"
+            others = {"CELLBLOCK_SERVE__STATE": str(state), "CELLBLOCK_SERVE__LISTEN": "192.0.2.1:1"}
+            code = f"import cellblock\nwith cellblock.Session(image={IMAGE!r}) as s: print(s.run('1 + 1').value)"
+            ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, **others}, capture_output=True, text=True)
+            self.assertEqual((ran.stdout, ran.stderr), ("2\n", ""))
+            self.assertFalse(state.exists(), "a key in this state would close the server that uses it")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -58,7 +58,9 @@ class Local:
             settings["image"] = image
         # JSON is YAML.
         config.write_text(json.dumps(settings))
-        key = self._output([program, "key", "create", "python", "--config", str(config)])
+        # Settings of a server that this user operates are not those of this one, whose state and address are its own.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("CELLBLOCK_SERVE__")}
+        key = self._output([program, "key", "create", "python", "--config", str(config)], environment)
         errors = Path(self._folder) / "stderr"
         with errors.open("w") as stderr:
             self._process = subprocess.Popen(
@@ -66,6 +68,7 @@ class Local:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
+                env=environment,
                 text=True,
                 # Ctrl-C is for this process, which ends the server if it does not go on.
                 start_new_session=True,
@@ -83,9 +86,9 @@ class Local:
             raise CellblockError(f"start `{program} serve`: {errors.read_text().strip() or 'it ended at once'}")
         return Server(line.removeprefix(prefix).strip(), key)
 
-    def _output(self, command: list[str]) -> str:
+    def _output(self, command: list[str], environment: dict[str, str]) -> str:
         try:
-            done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
         except OSError as error:
             raise CellblockError(f"start `{command[0]}`: {error}") from error
         if done.returncode != 0:
