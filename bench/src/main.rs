@@ -106,8 +106,8 @@ async fn measure(args: &Args) -> Result<Results> {
     Ok(results)
 }
 
-/// Hundreds of sessions have some thousand descriptors; a login session usually allows a thousand
-/// until asked for more.
+/// Raises the limit of open files: hundreds of sessions have some thousand descriptors, and a login
+/// session usually allows a thousand.
 fn open_many_files() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(

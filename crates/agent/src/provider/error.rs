@@ -74,7 +74,7 @@ pub enum ProviderError {
     TooLarge {
         /// Name of the value that is too large.
         what: &'static str,
-        /// The most bytes that are allowed.
+        /// Maximum number of bytes that are allowed.
         limit: usize,
     },
 }

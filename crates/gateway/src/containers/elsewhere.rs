@@ -23,7 +23,7 @@ use crate::files::{fetch, media, path};
 use crate::records::{ContainerFileRow, ContainerRow};
 use crate::state::Gateway;
 
-/// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64
+/// Maximum number of bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64
 /// makes a third more of them.
 const MOST: u64 = 7 << 20;
 

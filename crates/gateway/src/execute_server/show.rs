@@ -9,7 +9,7 @@ use super::answer::{CodeFile, ExecuteEnd, ExecuteServerAnswer};
 
 /// Tokens of text that a model reads of each stream.
 const TOKENS: usize = 4000;
-/// The most bytes of a picture that a model is shown.
+/// Maximum number of bytes of a picture that a model is shown.
 const PICTURE: usize = 4 << 20;
 /// Note for models about a server that keeps nothing.
 pub const NOTHING_KEPT: &str = "Nothing is kept from call to call here: the next call starts without these variables and files, \

@@ -4,7 +4,7 @@ use cellblock_agent::wire::ApiError;
 
 const SHOWN: &str = "/mnt/data";
 const INSIDE: &str = "/workspace";
-/// The most bytes of a file's name.
+/// Maximum number of bytes of a file's name.
 const MAX_NAME: usize = 255;
 /// Maximum characters of a file's name that are taken from a figure's name.
 const MAX_STEM: usize = 50;

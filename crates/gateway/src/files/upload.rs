@@ -14,7 +14,7 @@ use super::media::media_type;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// The most bytes of a field beside the file.
+/// Maximum number of bytes of a field beside the file.
 const FIELD: usize = 4096;
 /// The most such fields.
 const FIELDS: usize = 32;

@@ -55,7 +55,7 @@ const CLAIM: &[f64] = &[
 ];
 
 /// All of them, by name. Those of executions and sandboxes are counted by the interpreter,
-/// whichever face asked for them.
+/// for every interface.
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "cellblock_artifacts_healed_total",

@@ -26,7 +26,7 @@ const TASK: &str = "Write a summary of the conversation so far, for an assistant
                     results, files and where they are, what is done and what is open. Write plain text. Do not answer the user and \
                     do not call tools.";
 
-/// The most bytes of a summary.
+/// Maximum number of bytes of a summary.
 const MAX_SUMMARY: usize = 1 << 20;
 
 /// A compaction as clients know it.

@@ -27,7 +27,7 @@ use crate::state::responses::{Log, WaitingTurn, suspended};
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;
 
-/// The most bytes that a model may say in one response. Without an end, a provider's answer would
+/// Maximum number of bytes that a model may say in one response. Without an end, a provider's answer would
 /// fill the memory.
 const MAX_SAID: usize = 16 << 20;
 

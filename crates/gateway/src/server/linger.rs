@@ -13,7 +13,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// The most bytes that are read of a body that nobody wants.
+/// Maximum number of bytes that are read of a body that nobody wants.
 const MOST: usize = 32 << 20;
 /// The longest that they are read.
 const LONGEST: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ const LINES: usize = 10;
 pub(crate) struct Change {
     pub(crate) old: Vec<u8>,
     pub(crate) new: Vec<u8>,
-    /// The most bytes of the file, before and after.
+    /// Maximum number of bytes of the file, before and after.
     pub(crate) limit: u64,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct CommandOrder {
     pub(crate) requirements: Vec<String>,
     /// Its environment, on top of the one that commands of the sandbox have.
     pub(crate) env: BTreeMap<String, String>,
-    /// The most bytes of each stream in its answer.
+    /// Maximum number of bytes of each stream in its answer.
     pub(crate) stream_bytes: usize,
     /// Whether a model reads the streams: as they stand after their redraws, and with the whole in
     /// the sandbox if one is longer.

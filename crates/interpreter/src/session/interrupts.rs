@@ -60,8 +60,8 @@ impl Interrupts {
 }
 
 impl InterruptReceiver {
-    /// Completes when the request that is served is to stop, also if that was asked for before:
-    /// `true`; or when nobody can ask for it any more: `false`.
+    /// Completes with `true` when the current request must stop, also if the interrupt came before,
+    /// and with `false` when nobody can interrupt it any more.
     pub(super) async fn asked(&mut self) -> bool {
         let number = self.number();
         self.stop.wait_for(|stop| *stop >= number).await.is_ok()

@@ -77,8 +77,8 @@ pub(super) fn tell(aftermath: &Aftermath) -> String {
     }
 }
 
-/// Whether use of resources has to be asked for before judging. Asking costs two round trips, which
-/// a cell that went well is spared.
+/// Whether the use of resources must be measured before judging. It costs two round trips, which a
+/// cell that went well does not need.
 pub(super) fn needs_evidence(ran: &RequestResult) -> bool {
     match &ran.end {
         End::Lost(_) => true,

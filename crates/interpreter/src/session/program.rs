@@ -19,7 +19,7 @@ pub struct SandboxProgram {
     pub requirements: Vec<String>,
     /// After this it is killed with all that it started.
     pub timeout: Duration,
-    /// The most bytes of each of its streams that are kept: the first and the last halves of it.
+    /// Maximum number of bytes of each of its streams that are kept: the first and the last halves of it.
     pub stream_bytes: usize,
 }
 

@@ -7,7 +7,7 @@ use cellblock_agent::wire::StreamEvent;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// The most bytes of events that are kept of one response. Of more, the latest are.
+/// Maximum number of bytes of events that are kept of one response. Of more, the latest are.
 const MAX_BYTES: usize = 8 << 20;
 
 /// The events of a response, as frames. Each has its number.

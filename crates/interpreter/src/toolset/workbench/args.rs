@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 pub(crate) const DEFAULT_TIMEOUT: u64 = 60;
 /// The longest that a call may ask for, unless a workbench is set up otherwise.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_mins(5);
-/// The most bytes of a file that is written or edited.
+/// Maximum number of bytes of a file that is written or edited.
 pub(crate) const MAX_CONTENT: u64 = 5 * 1024 * 1024;
-/// The most bytes of a command with its arguments. Longer ones have no room in a frame, nor in
+/// Maximum number of bytes of a command with its arguments. Longer ones have no room in a frame, nor in
 /// Linux' own limits.
 const MAX_COMMAND: usize = 512 * 1024;
 
