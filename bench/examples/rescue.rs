@@ -81,7 +81,8 @@ async fn main() -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "| state | rescue | `1+1` at once | `1+1` after a pause | the kernel's CPU time per cell | memory of the session |"
+        "| state | rescue | `1+1` at once | `1+1` after a pause | the kernel's CPU time per cell | memory \
+         of the session |"
     )?;
     writeln!(out, "|---|---|---|---|---|---|")?;
     for (name, code) in STATES {

@@ -71,7 +71,8 @@ pub(crate) fn rows(count: usize) -> Vec<u8> {
         let before = if number == 0 { '[' } else { ',' };
         let price = format!("{}.{:02}", 100 + number % 900, number % 100);
         let row = format!(
-            "{before}{{\"number\": {number}, \"time\": {}, \"venue\": \"venue-{}\", \"price\": {price}, \"note\": null}}",
+            "{before}{{\"number\": {number}, \"time\": {}, \"venue\": \"venue-{}\", \"price\": {price}, \
+             \"note\": null}}",
             1_700_000_000 + number,
             number % 7
         );

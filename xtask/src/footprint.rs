@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(
             grown(568),
             [
-                "`packages` is 568, over 5 % more than its line, 540; make it smaller, or change the line and say in \
-                 the commit why"
+                "`packages` is 568, over 5 % more than its line, 540; make it smaller, or change the line \
+                 and say in the commit why"
             ]
         );
     }

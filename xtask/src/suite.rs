@@ -407,7 +407,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let executable = folder.path().join("tests");
         // Run with names, it passes, unless `c` is one of them.
-        let script = "#!/bin/sh\necho 'test a ... ok'\ncase \"$*\" in\n'') echo 'test b ... FAILED'; exit 101;;\n\
+        let script = "#!/bin/sh\necho 'test a ... ok'\ncase \"$*\" in\n\
+                      '') echo 'test b ... FAILED'; exit 101;;\n\
                       '--exact b') exit 0;;\n*) exit 101;;\nesac\n";
         // By another process: a program of which a child of this one inherits a descriptor for
         // writing cannot be run.

@@ -154,7 +154,8 @@ fn deltas(script: ModelScript) -> impl stream::Stream<Item = String> {
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
     let chunk = json!({
-        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "script", "choices": [choice],
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "script",
+        "choices": [choice],
     });
     format!("data: {chunk}\n\n")
 }

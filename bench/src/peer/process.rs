@@ -57,7 +57,8 @@ impl ProcessProbe {
                 // A JSON string is one of Python's.
                 let file = serde_json::to_string(file)?;
                 let code = format!(
-                    "import time, pandas\nstarted = time.perf_counter()\nframe = pandas.read_parquet({file})\n\
+                    "import time, pandas\nstarted = time.perf_counter()\n\
+                     frame = pandas.read_parquet({file})\n\
                      assert len(frame) == {FRAME_ROWS}\nprint((time.perf_counter() - started) * 1000)"
                 );
                 self.frame(&code, "frame_in", samples)?;
@@ -75,7 +76,8 @@ impl ProcessProbe {
             PeerProgram::Rows(file, megabytes) => {
                 let file = serde_json::to_string(file)?;
                 let code = format!(
-                    "import json, time\nstarted = time.perf_counter()\nrows = json.load(open({file}))\nassert rows[-1]['number'] == len(rows) - 1\n\
+                    "import json, time\nstarted = time.perf_counter()\nrows = json.load(open({file}))\n\
+                     assert rows[-1]['number'] == len(rows) - 1\n\
                      print((time.perf_counter() - started) * 1000)"
                 );
                 self.frame(&code, &format!("bind_{megabytes}"), samples)?;

@@ -127,9 +127,10 @@ pub(crate) fn svg(samples: &Samples) -> String {
     }
     let height = y + 26.0;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" role=\"img\" \
-         aria-label=\"Medians of Cellblock, its peers and the kernel's floor\" \
-         font-family=\"system-ui, -apple-system, 'Segoe UI', sans-serif\" font-size=\"12\" fill=\"{TEXT}\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
+         role=\"img\" aria-label=\"Medians of Cellblock, its peers and the kernel's floor\" \
+         font-family=\"system-ui, -apple-system, 'Segoe UI', sans-serif\" font-size=\"12\" \
+         fill=\"{TEXT}\">\n"
     );
     axis(&mut svg, y);
     svg.push_str(&body);
@@ -147,7 +148,8 @@ fn axis(svg: &mut String, bottom: f64) {
         let x = position(10_f64.powi(decade));
         let _ = writeln!(
             svg,
-            "<line x1=\"{x:.1}\" y1=\"8\" x2=\"{x:.1}\" y2=\"{bottom:.0}\" stroke=\"{PEERS}\" stroke-opacity=\"0.25\"/>\n\
+            "<line x1=\"{x:.1}\" y1=\"8\" x2=\"{x:.1}\" y2=\"{bottom:.0}\" stroke=\"{PEERS}\" \
+             stroke-opacity=\"0.25\"/>\n\
              <text x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
             bottom + 16.0,
             duration(10_f64.powi(decade))
@@ -176,7 +178,8 @@ fn draw(body: &mut String, bar: &Bar, milliseconds: f64, y: f64) {
     let _ = writeln!(
         body,
         "<text x=\"{:.0}\" y=\"{middle:.0}\" text-anchor=\"end\">{}</text>\n\
-         <rect x=\"{LEFT}\" y=\"{y:.0}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"2\" fill=\"{fill}\" stroke=\"{stroke}\"{dashes}/>\n\
+         <rect x=\"{LEFT}\" y=\"{y:.0}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"2\" fill=\"{fill}\" \
+         stroke=\"{stroke}\"{dashes}/>\n\
          <text x=\"{:.1}\" y=\"{middle:.0}\" font-weight=\"{weight}\" fill=\"{colour}\">{}</text>",
         LEFT - 8.0,
         bar.label,

@@ -37,7 +37,8 @@ pub(crate) fn markdown(results: &Results) -> String {
     let made = &results.circumstances;
     let _ = writeln!(
         text,
-        "\n{} CPUs ({}), {} MiB, Linux {}; Python {}; bwrap: {}; runsc: {}; commit {}; load {} at the start; `{}`, {} s, {}.",
+        "\n{} CPUs ({}), {} MiB, Linux {}; Python {}; bwrap: {}; runsc: {}; commit {}; load {} at the \
+         start; `{}`, {} s, {}.",
         made.cpus,
         made.cpu,
         made.memory_mib,
@@ -192,7 +193,8 @@ mod tests {
         let text = markdown(&results);
         assert_eq!(
             text.lines().nth(2).unwrap(),
-            "| warm `1+1` | 0.3 ms | 0.3 ms | 1 | ipykernel 4.2 ms (14×) | 0.05 ms (6×) | ≤ 0.5 ms, ≤ 3× the floor | yes, NO |"
+            "| warm `1+1` | 0.3 ms | 0.3 ms | 1 | ipykernel 4.2 ms (14×) | 0.05 ms (6×) | ≤ 0.5 ms, ≤ 3× \
+             the floor | yes, NO |"
         );
         assert!(text.contains("\n| floor: round trip | 0.05 ms | 0.05 ms | 1 |\n"));
     }

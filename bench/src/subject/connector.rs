@@ -113,8 +113,9 @@ impl Calls {
             ("fetch_10mb", "ready.table(n=at)", self.large),
         ] {
             let code = format!(
-                "import json, time\ntimes = []\nfor at in range({times}):\n    started = time.perf_counter()\n    \
-                 got = {call}\n    times.append(time.perf_counter() - started)\nprint(json.dumps(times))"
+                "import json, time\ntimes = []\nfor at in range({times}):\n    started = \
+                 time.perf_counter()\n    got = {call}\n    times.append(time.perf_counter() - started)\n\
+                 print(json.dumps(times))"
             );
             let execution = session.execute(code.as_str()).await?;
             completed(&execution)?;

@@ -31,7 +31,8 @@ impl Frames {
         let elapsed = started.elapsed();
         completed(&execution)?;
         ensure!(
-            matches!(&execution.outputs[..], [Output::Primitive(length)] if length.value == Scalar::Integer(FRAME_ROWS.cast_signed())),
+            matches!(&execution.outputs[..],
+                [Output::Primitive(length)] if length.value == Scalar::Integer(FRAME_ROWS.cast_signed())),
             "the table that came in is not the one that was given: {:?}",
             execution.outputs
         );

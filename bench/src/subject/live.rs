@@ -45,7 +45,8 @@ impl SessionState {
             Self::Array => "import numpy as np\nheld = np.ones(200_000_000 // 8)",
             Self::Objects => "held = [float(n) for n in range(32_000_000)]",
             Self::Files => {
-                "for n in range(1000):\n    with open(f'/workspace/{n}', 'w') as file:\n        _ = file.write('x' * 4096)"
+                "for n in range(1000):\n    with open(f'/workspace/{n}', 'w') as file:\n        _ = \
+                 file.write('x' * 4096)"
             }
         }
     }

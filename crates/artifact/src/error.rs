@@ -34,7 +34,8 @@ pub enum ArtifactError {
     },
     /// The stored bytes do not match the id.
     #[error(
-        "artifact {id} is damaged: its bytes hash to {actual}; restore it from another store, or remove it and publish it again"
+        "artifact {id} is damaged: its bytes hash to {actual}; restore it from another store, or remove \
+         it and publish it again"
     )]
     Damaged {
         /// Id of the artifact.
@@ -68,7 +69,8 @@ pub enum ArtifactError {
     },
     /// The name is not a valid owner of references.
     #[error(
-        "{owner:?} cannot own references: expected at most {limit} ASCII letters, digits, `-`, `_` and `.`, the first a letter or digit"
+        "{owner:?} cannot own references: expected at most {limit} ASCII letters, digits, `-`, `_` and \
+         `.`, the first a letter or digit"
     )]
     Owner {
         /// The given name, cut.

@@ -155,7 +155,8 @@ impl Store {
     pub async fn s3(place: S3) -> Result<Self, ArtifactError> {
         let objects = place.objects(PATIENCE)?;
         if !creates_once(objects.as_ref()).await? {
-            let why = "its server ignores If-None-Match and overwrites existing objects; use a server that supports it";
+            let why = "its server ignores If-None-Match and overwrites existing objects; use a server \
+                       that supports it";
             return Err(ArtifactError::address(&place.address(), why));
         }
         Ok(Self::new(objects))

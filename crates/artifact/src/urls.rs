@@ -12,8 +12,8 @@ pub struct Urls {
 /// A base that URLs cannot start with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "artifacts cannot be served below {base:?}: expected https://host/path, http://host/path or a path such as /artifacts, \
-     without query, fragment or spaces"
+    "artifacts cannot be served below {base:?}: expected https://host/path, http://host/path or a path \
+     such as /artifacts, without query, fragment or spaces"
 )]
 pub struct UrlsError {
     base: String,

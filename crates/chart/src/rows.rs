@@ -139,7 +139,8 @@ impl<'a> IntoIterator for &'a Rows {
 
 fn too_many_bytes(actual: usize) -> ChartProblem {
     let message = format!(
-        "{actual} bytes of rows as JSON are over the limit of {MAX_BYTES}; leave out keys that the chart does not use, or aggregate"
+        "{actual} bytes of rows as JSON are over the limit of {MAX_BYTES}; leave out keys that the chart \
+         does not use, or aggregate"
     );
     ChartProblem::new(code::TOO_LARGE, "data", message)
 }
@@ -218,7 +219,8 @@ impl RowReader {
         let mut problems = Problems::default();
         if self.count > MAX_ROWS {
             let message = format!(
-                "{} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows",
+                "{} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or \
+                 sample to at most {MAX_ROWS} rows",
                 self.count
             );
             problems.add(code::ROW_COUNT_TRUNCATION, field, message);
@@ -236,14 +238,20 @@ fn problem(field: &str, row: usize, key: Option<&str>, wrong: ValueProblem) -> C
         _ => format!("{field}[{row}]"),
     };
     let (code, message) = match wrong {
-        ValueProblem::Row => (code::DATA_MALFORMED, "a row has to be an object of key and value".to_owned()),
+        ValueProblem::Row => (
+            code::DATA_MALFORMED,
+            "a row has to be an object of key and value".to_owned(),
+        ),
         ValueProblem::Nested => (
             code::DATA_MALFORMED,
-            "a value has to be a text, a number or null; flatten what is nested into keys of their own, or leave the key out".to_owned(),
+            "a value has to be a text, a number or null; flatten what is nested into keys of their own, \
+             or leave the key out"
+                .to_owned(),
         ),
         ValueProblem::Bool => (
             code::DATA_MALFORMED,
-            "a value has to be a text, a number or null; write true and false as 1 and 0 or as texts".to_owned(),
+            "a value has to be a text, a number or null; write true and false as 1 and 0 or as texts"
+                .to_owned(),
         ),
         ValueProblem::Text => (
             code::TOO_LARGE,
@@ -258,7 +266,10 @@ fn problem(field: &str, row: usize, key: Option<&str>, wrong: ValueProblem) -> C
         ),
         ValueProblem::Keys => (
             code::TOO_LARGE,
-            format!("the rows have more than {MAX_KEYS} different keys; leave out those that the chart does not use"),
+            format!(
+                "the rows have more than {MAX_KEYS} different keys; leave out those that the chart \
+                 does not use"
+            ),
         ),
     };
     ChartProblem::new(code, at, message)

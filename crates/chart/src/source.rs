@@ -72,7 +72,9 @@ fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, RowSource<'a
         [(at, found)] => Ok((at.clone(), *found)),
         [] => Err(ambiguous(
             "data",
-            "has no list of row objects, up to two levels down; compute one in Python and call render_chart there".to_owned(),
+            "has no list of row objects, up to two levels down; compute one in Python and call \
+             render_chart there"
+                .to_owned(),
             &places,
         )),
         several => {
@@ -152,7 +154,8 @@ fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartE
     }
     if longest > MAX_ROWS {
         let message = format!(
-            "{longest} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows"
+            "{longest} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or \
+             sample to at most {MAX_ROWS} rows"
         );
         return Err(ChartError::of(ChartProblem::new(
             code::ROW_COUNT_TRUNCATION,

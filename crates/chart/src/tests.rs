@@ -11,9 +11,12 @@ mod anything;
 
 fn rows() -> Value {
     json!([
-        { "day": "2024-01-01", "name": "a", "n": 1, "m": 10.5, "none": null, "e": -1, "ts": 1_704_067_200, "year": 2023 },
-        { "day": "2024-01-02", "name": "b", "n": 2, "m": 20, "none": null, "e": 1, "ts": 1_704_153_600, "year": 2024 },
-        { "day": "2024-01-03", "name": "c", "n": null, "m": 30, "none": null, "e": 1, "ts": 1_704_240_000, "year": 2025 },
+        { "day": "2024-01-01", "name": "a", "n": 1, "m": 10.5, "none": null, "e": -1,
+            "ts": 1_704_067_200, "year": 2023 },
+        { "day": "2024-01-02", "name": "b", "n": 2, "m": 20, "none": null, "e": 1, "ts": 1_704_153_600,
+            "year": 2024 },
+        { "day": "2024-01-03", "name": "c", "n": null, "m": 30, "none": null, "e": 1,
+            "ts": 1_704_240_000, "year": 2025 },
     ])
 }
 
@@ -47,9 +50,8 @@ fn refused(spec: &Value, code: &'static str, field: &str) -> ChartProblem {
 
 #[test]
 fn a_valid_chart_is_normalized() {
-    let chart = made(
-        &json!({ "type": "line", "xKey": "day", "yKey": "n", "yAxis": { "format": "percent", "valueScale": null } }),
-    );
+    let chart = made(&json!({ "type": "line", "xKey": "day", "yKey": "n",
+            "yAxis": { "format": "percent", "valueScale": null } }));
     // Two is either 2 % or 200 %.
     assert_eq!(chart.unwrap_err().problems[0].field, "yAxis.valueScale");
     let chart =
@@ -57,7 +59,8 @@ fn a_valid_chart_is_normalized() {
             .unwrap();
     assert_eq!(
         json!(chart.spec),
-        json!({ "type": "line", "xKey": "day", "series": [{ "key": "n" }], "xAxis": { "type": "time" }, "legend": false })
+        json!({ "type": "line", "xKey": "day", "series": [{ "key": "n" }], "xAxis": { "type": "time" },
+            "legend": false })
     );
     assert_eq!(
         serde_json::from_value::<ChartSpec>(json!(chart.spec)).unwrap(),
@@ -79,18 +82,25 @@ fn a_document_is_the_same_bytes_for_the_same_chart() {
 #[test]
 fn all_problems_are_reported_at_once() {
     let error = made(&json!({
-        "type": "line", "x_key": "day", "xKey": "day", "series": [{ "key": "price" }, { "key": "name", "yAxis": "middle" }], "stacked": true,
+        "type": "line", "x_key": "day", "xKey": "day",
+        "series": [{ "key": "price" }, { "key": "name", "yAxis": "middle" }], "stacked": true,
     }))
     .unwrap_err();
     let text = error.to_string();
     assert_eq!(
         text,
         "chart was not accepted: 5 problems\n\
-         - x_key: \"x_key\" is not a key here; write xKey [chart_unknown_key]; valid: type, xKey, yKey, valueKey, series, expectedMeasures, xAxis, yAxis, yAxisRight, legend, stacked, brush, referenceLines, referenceAreas, ohlc\n\
-         - series[1].yAxis: \"middle\" is not valid; choose another [chart_invalid_value]; valid: left, right\n\
-         - stacked: means nothing in a line chart; leave it out (it is for bar and area, or composed of such) [chart_meaningless_key]\n\
-         - series[0].key: no row has the key \"price\"; name one that the rows have [chart_unknown_column]; valid: day, e, m, n, name, none, ts, year\n\
-         - series[1].key: the values of \"name\" are texts such as \"a\"; convert them to numbers, or name another key [chart_not_numeric]; valid: e, m, n, ts, year"
+         - x_key: \"x_key\" is not a key here; write xKey [chart_unknown_key]; valid: type, xKey, yKey, \
+         valueKey, series, expectedMeasures, xAxis, yAxis, yAxisRight, legend, stacked, brush, \
+         referenceLines, referenceAreas, ohlc\n\
+         - series[1].yAxis: \"middle\" is not valid; choose another [chart_invalid_value]; valid: left, \
+         right\n\
+         - stacked: means nothing in a line chart; leave it out (it is for bar and area, or composed of \
+         such) [chart_meaningless_key]\n\
+         - series[0].key: no row has the key \"price\"; name one that the rows have \
+         [chart_unknown_column]; valid: day, e, m, n, name, none, ts, year\n\
+         - series[1].key: the values of \"name\" are texts such as \"a\"; convert them to numbers, or \
+         name another key [chart_not_numeric]; valid: e, m, n, ts, year"
     );
 }
 
@@ -177,7 +187,8 @@ fn each_type_needs_its_keys() {
         "ohlc",
     );
     refused(
-        &json!({ "type": "candlestick", "xKey": "day", "ohlc": { "openKey": "n", "highKey": "n", "lowKey": "n" } }),
+        &json!({ "type": "candlestick", "xKey": "day",
+            "ohlc": { "openKey": "n", "highKey": "n", "lowKey": "n" } }),
         code::MISSING_KEY,
         "ohlc.closeKey",
     );
@@ -398,7 +409,8 @@ fn the_number_of_values_is_bounded() {
 #[test]
 fn rows_that_would_cover_each_other_are_rejected() {
     let long = json!([
-        { "day": "2024-01-01", "who": "a", "n": 1 }, { "day": "2024-01-01", "who": "b", "n": 2 }, { "day": "2024-01-02", "who": "a", "n": 3 },
+        { "day": "2024-01-01", "who": "a", "n": 1 }, { "day": "2024-01-01", "who": "b", "n": 2 },
+        { "day": "2024-01-02", "who": "a", "n": 3 },
     ]);
     let of = |spec: &Value, rows: &Value| {
         CheckedChart::new(spec, parsed(rows), None, None)
@@ -455,7 +467,8 @@ fn references_need_a_position_on_the_axis() {
 #[test]
 fn a_specification_is_also_checked_without_rows() {
     let columns: Columns = serde_json::from_value(json!({
-        "rows": 120, "keys": { "date": { "kind": "time", "nulls": 0 }, "v": { "kind": "number", "nulls": 7 }, "t": { "kind": "text", "nulls": 0 } }
+        "rows": 120, "keys": { "date": { "kind": "time", "nulls": 0 },
+            "v": { "kind": "number", "nulls": 7 }, "t": { "kind": "text", "nulls": 0 } }
     }))
     .unwrap();
     let spec = check(

@@ -36,7 +36,8 @@ pub(crate) mod warm;
 
 /// Runs Python for AI agents in a sandbox without network access.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true, after_long_help = env_vars::help())]
+#[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true,
+    after_long_help = env_vars::help())]
 pub(crate) struct CliArgs {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -106,7 +107,8 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
 #[command(
-    override_usage = "cellblock run [OPTIONS] <FILE> [ARGS]...\n       cellblock run [OPTIONS] --file <FILE>... [ARGS]...\n       cellblock run [OPTIONS] --code <CODE>... [ARGS]..."
+    override_usage = "cellblock run [OPTIONS] <FILE> [ARGS]...\n       cellblock run [OPTIONS] --file \
+                      <FILE>... [ARGS]...\n       cellblock run [OPTIONS] --code <CODE>... [ARGS]..."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct RunArgs {
@@ -121,7 +123,8 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', long = "code", value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
     /// Run code of this language
-    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(Language::ALL, Language::name), default_value = Language::Python.name())]
+    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(Language::ALL, Language::name),
+        default_value = Language::Python.name())]
     pub(crate) language: Language,
     /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and workbooks
     /// (xlsx, xls, ods) as a data frame, other formats as bytes
@@ -153,7 +156,8 @@ pub(crate) struct RunArgs {
     /// Check code before it runs: `standard` rejects code that reads the environment or starts
     /// processes, `strict` also `eval`, `exec` and the like [default: off, with --toolset notebook:
     /// `cells.guard` of the configuration]
-    #[arg(long, value_name = "LEVEL", value_parser = one_of([Guard::Off, Guard::Standard, Guard::Strict], Guard::name))]
+    #[arg(long, value_name = "LEVEL", value_parser = one_of([Guard::Off, Guard::Standard, Guard::Strict],
+        Guard::name))]
     pub(crate) guard: Option<Guard>,
     /// Run this Python file before the first cell; repeat it for several. If it fails, the run
     /// continues with a note
@@ -233,7 +237,8 @@ pub(crate) enum ImageCommand {
         #[arg(long, short, value_name = "PATH", default_value = ".")]
         out: PathBuf,
         /// Compression level of zstd: higher levels are smaller and slower
-        #[arg(long, value_name = "1-22", default_value_t = 12, value_parser = clap::value_parser!(i32).range(1..=22))]
+        #[arg(long, value_name = "1-22", default_value_t = 12,
+            value_parser = clap::value_parser!(i32).range(1..=22))]
         level: i32,
         /// Also list the archive in `images.json` beside it, which makes the folder a mirror for `pull`
         #[arg(long)]
@@ -244,8 +249,9 @@ pub(crate) enum ImageCommand {
     },
     /// Download a ready image from a mirror
     ///
-    /// A mirror is a folder that `export --index` wrote, the same folder behind any HTTP server, or a repository of an OCI
-    /// registry. Pull only from mirrors that you trust: an image is the Python that runs in your sandboxes.
+    /// A mirror is a folder that `export --index` wrote, the same folder behind any HTTP server, or
+    /// a repository of an OCI registry. Pull only from mirrors that you trust: an image is the
+    /// Python that runs in your sandboxes.
     Pull {
         /// Name of the image
         #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
@@ -263,9 +269,10 @@ pub(crate) enum ImageCommand {
     },
     /// Add an image from a file that `export` wrote, or from a root filesystem of another container tool
     ///
-    /// A root filesystem has programs and libraries of its own, and a Python 3.9 or newer, with which cells run. Its user, entry point
-    /// and working directory are recorded and not used. Import images only from people you trust: an image is the Python that runs in
-    /// your sandboxes.
+    /// A root filesystem has programs and libraries of its own, and a Python 3.9 or newer, with
+    /// which cells run. Its user, entry point and working directory are recorded and not used.
+    /// Import images only from people you trust: an image is the Python that runs in your
+    /// sandboxes.
     #[command(allow_missing_positional = true)]
     Import {
         /// Format of a root filesystem: `docker-archive` (`docker save`, `podman save`),
@@ -283,7 +290,8 @@ pub(crate) enum ImageCommand {
         #[arg(long, value_name = "TAG")]
         tag: Option<String>,
         /// Reject the file that `export` wrote unless this is its SHA-256
-        #[arg(long, value_name = "HEX", value_parser = parse_sha256, conflicts_with_all = ["format", "name", "tag"])]
+        #[arg(long, value_name = "HEX", value_parser = parse_sha256,
+            conflicts_with_all = ["format", "name", "tag"])]
         sha256: Option<String>,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
@@ -298,8 +306,9 @@ pub(crate) enum ImageCommand {
     },
     /// Remove packages that code required and that are no longer used
     ///
-    /// Packages that code requires (`--require`, `requirements`) are installed as layers, which later sessions use again. This removes
-    /// the layers that no session uses and none has used for a while, and the cache of downloads.
+    /// Packages that code requires (`--require`, `requirements`) are installed as layers, which
+    /// later sessions use again. This removes the layers that no session uses and none has used for
+    /// a while, and the cache of downloads.
     Prune {
         /// Keep layers that were used in this time: a number and `m`, `h` or `d`
         #[arg(long, value_name = "TIME", default_value = "2d", value_parser = key::parse_time)]
@@ -520,11 +529,13 @@ mod tests {
             ("soon", "`soon` is not a number of seconds, such as `2.5`"),
             (
                 "301",
-                "301 seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT",
+                "301 seconds is more than the 300 that a cell may have; give less, or set \
+                 CELLBLOCK_MAX_TIMEOUT",
             ),
             (
                 "inf",
-                "inf seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT",
+                "inf seconds is more than the 300 that a cell may have; give less, or set \
+                 CELLBLOCK_MAX_TIMEOUT",
             ),
         ] {
             assert_eq!(timeout_within(text, most).unwrap_err(), complaint);

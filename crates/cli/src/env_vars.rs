@@ -14,8 +14,8 @@ pub(crate) struct EnvVar {
 /// Directory for images, layers and artifacts; read by the sandbox crate.
 pub(crate) const HOME: EnvVar = EnvVar {
     name: "CELLBLOCK_HOME",
-    help: "The data directory: images, installed requirements and artifacts. Default: `$XDG_DATA_HOME/cellblock`, otherwise \
-           `~/.local/share/cellblock`.",
+    help: "The data directory: images, installed requirements and artifacts. Default: \
+           `$XDG_DATA_HOME/cellblock`, otherwise `~/.local/share/cellblock`.",
 };
 
 /// The image of commands that name none.
@@ -27,8 +27,8 @@ pub(crate) const IMAGE: EnvVar = EnvVar {
 /// Mirror from which missing images are pulled; read by the image crate.
 pub(crate) const IMAGE_MIRROR: EnvVar = EnvVar {
     name: "CELLBLOCK_IMAGE_MIRROR",
-    help: "Mirror from which a missing image is pulled before it is built: a folder, `https://…`, or `oci://HOST/REPOSITORY`. \
-           Default: none.",
+    help: "Mirror from which a missing image is pulled before it is built: a folder, `https://…`, or \
+           `oci://HOST/REPOSITORY`. Default: none.",
 };
 
 /// Filter of the log on stderr.
@@ -46,9 +46,9 @@ pub(crate) const LOG_FORMAT: EnvVar = EnvVar {
 /// Second store that also keeps artifacts.
 pub(crate) const REMOTE_STORE: EnvVar = EnvVar {
     name: "CELLBLOCK_REMOTE_STORE",
-    help: "Store that also keeps every artifact and dataset: `s3://BUCKET/PREFIX`, with the credentials in `AWS_ACCESS_KEY_ID` and \
-           `AWS_SECRET_ACCESS_KEY`, or an absolute path. Missing and damaged artifacts of this machine are restored from it. \
-           Default: none.",
+    help: "Store that also keeps every artifact and dataset: `s3://BUCKET/PREFIX`, with the credentials \
+           in `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or an absolute path. Missing and damaged \
+           artifacts of this machine are restored from it. Default: none.",
 };
 
 /// The longest time that `--timeout` may ask for.
@@ -60,22 +60,24 @@ pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
 /// The policy of an environment without namespaces, such as a container image.
 pub(crate) const WITHOUT_NAMESPACES: EnvVar = EnvVar {
     name: "CELLBLOCK_WITHOUT_NAMESPACES",
-    help: "`1` allows every command to run without namespaces if the machine does not permit them, like the option \
-           `--without-namespaces`; `protections.without_namespaces` of a configuration overrides it. Default: not allowed.",
+    help: "`1` allows every command to run without namespaces if the machine does not permit them, like \
+           the option `--without-namespaces`; `protections.without_namespaces` of a configuration \
+           overrides it. Default: not allowed.",
 };
 
 /// Whether `run` and `serve --warm` use a warm host, and start one.
 pub(crate) const WARM: EnvVar = EnvVar {
     name: "CELLBLOCK_WARM",
-    help: "`cellblock run` and the Python client start a warm host in the background if there is none, which ends after it has been idle \
-           for this time, such as `15m`. `off`: do not use a warm host. Default: use one that `cellblock warm start` started.",
+    help: "`cellblock run` and the Python client start a warm host in the background if there is none, \
+           which ends after it has been idle for this time, such as `15m`. `off`: do not use a warm host. \
+           Default: use one that `cellblock warm start` started.",
 };
 
 /// Collector that receives spans.
 pub(crate) const OTLP: EnvVar = EnvVar {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
-    help: "Where `cellblock serve` sends its spans by OTLP over HTTP, such as `http://127.0.0.1:4318`; the other variables of \
-           OpenTelemetry's exporter are also read. Default: nowhere.",
+    help: "Where `cellblock serve` sends its spans by OTLP over HTTP, such as `http://127.0.0.1:4318`; \
+           the other variables of OpenTelemetry's exporter are also read. Default: nowhere.",
 };
 
 /// Turns color off.

@@ -196,7 +196,9 @@ impl Error {
                 hints.push("free some disk space, or name another directory with `--out`".to_owned());
             }
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => hints.push(
-                "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` for the cgroup)".to_owned(),
+                "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` for the \
+                 cgroup)"
+                    .to_owned(),
             ),
             Self::Interpreter(cellblock_interpreter::Error::Requirements(error)) if error.is_disk_full() => {
                 hints.push(FULL_HOME.to_owned());
@@ -209,7 +211,9 @@ impl Error {
             }
             Self::Encoding { .. } => hints.push("save the file as UTF-8".to_owned()),
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                hints.push("end what listens there, or name another port; port 0 takes one that is free".to_owned());
+                hints.push(
+                    "end what listens there, or name another port; port 0 takes one that is free".to_owned(),
+                );
             }
             // Its message says what to do.
             Self::Serve(ServeError::Exposed { .. }) => {}
@@ -223,15 +227,22 @@ impl Error {
             }
             // Nothing of this machine is at fault.
             Self::Connect(_) => hints.push(
-                "see that `sandbox_url` is the address of a server that runs, and that its key is right".to_owned(),
+                "see that `sandbox_url` is the address of a server that runs, and that its key is right"
+                    .to_owned(),
             ),
             Self::Session(error) => hints.push(error.hint()),
             Self::Told(told) => hints.clone_from(&told.hints),
             _ => match self.exit_code() {
-                ExitCode::Policy => hints.push("`cellblock doctor` says what this machine offers and what to do".to_owned()),
-                ExitCode::Capacity => hints.push("try again in a while, or run fewer sandboxes at once".to_owned()),
+                ExitCode::Policy => {
+                    hints.push("`cellblock doctor` says what this machine offers and what to do".to_owned())
+                }
+                ExitCode::Capacity => {
+                    hints.push("try again in a while, or run fewer sandboxes at once".to_owned())
+                }
                 ExitCode::Backend => hints.push(
-                    "`cellblock doctor` checks this machine; CELLBLOCK_LOG=debug shows what happens underneath".to_owned(),
+                    "`cellblock doctor` checks this machine; CELLBLOCK_LOG=debug shows what happens \
+                     underneath"
+                        .to_owned(),
                 ),
                 _ => {}
             },
@@ -298,9 +309,10 @@ fn code_for_file(path: &Path) -> Option<String> {
 fn repair(path: &Path) -> String {
     let path = path.display();
     format!(
-        "stop the server, then restore the file from a backup, or save what is readable (`sqlite3 '{path}' .recover | sqlite3 new.sqlite`) \
-         and put that in its place, or move it away together with `{path}-wal` and `{path}-shm` to start without records: API keys, \
-         stored responses, containers and uploaded files are then unknown"
+        "stop the server, then restore the file from a backup, or save what is readable (`sqlite3 \
+         '{path}' .recover | sqlite3 new.sqlite`) and put that in its place, or move it away together \
+         with `{path}-wal` and `{path}-shm` to start without records: API keys, stored responses, \
+         containers and uploaded files are then unknown"
     )
 }
 

@@ -50,7 +50,8 @@ mod tests {
         for (text, complaint) in [
             (
                 "sales.csv",
-                "`sales.csv` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`",
+                "`sales.csv` has no `=`; write the variable's name and the file, such as \
+                 `sales=data/sales.csv`",
             ),
             (
                 "2024=x.csv",

@@ -107,20 +107,32 @@ impl SessionError {
     /// Suggested fix.
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::NoId { .. } => "`cellblock session start` prints the id, `cellblock session list` shows those that run".to_owned(),
+            Self::NoId { .. } => "`cellblock session start` prints the id, `cellblock session list` shows \
+                                  those that run"
+                .to_owned(),
             Self::Unknown { .. } => {
-                "one ends when it is stopped and after its idle time; `cellblock session list` shows those that run".to_owned()
-            }
-            Self::Ended { kind: HostKind::Warm, .. } => "`cellblock warm start` starts another".to_owned(),
-            Self::Gone { .. } | Self::Ended { .. } => {
-                "the files of its sandbox are lost, what it had saved on the host is kept; start another with `cellblock session start`"
+                "one ends when it is stopped and after its idle time; `cellblock session list` shows \
+                 those that run"
                     .to_owned()
             }
-            Self::Silent { kind: HostKind::Warm, .. } => "`cellblock warm stop` ends it in any case".to_owned(),
+            Self::Ended {
+                kind: HostKind::Warm, ..
+            } => "`cellblock warm start` starts another".to_owned(),
+            Self::Gone { .. } | Self::Ended { .. } => {
+                "the files of its sandbox are lost, what it had saved on the host is kept; start another \
+                 with `cellblock session start`"
+                    .to_owned()
+            }
+            Self::Silent {
+                kind: HostKind::Warm, ..
+            } => "`cellblock warm stop` ends it in any case".to_owned(),
             Self::Silent { id, .. } => format!("`cellblock session stop {id}` ends it in any case"),
             Self::TooLarge { .. } => "let a script in the sandbox write what is larger".to_owned(),
             Self::NotPrivate { path, .. } => {
-                format!("`chmod 700 {}`, or set CELLBLOCK_HOME to a directory of your own", path.display())
+                format!(
+                    "`chmod 700 {}`, or set CELLBLOCK_HOME to a directory of your own",
+                    path.display()
+                )
             }
             Self::Stillborn { .. } => "`cellblock doctor` checks this machine".to_owned(),
             Self::NotStarted { kind } => format!("run `cellblock {} start`", kind.command()),

@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::input_arg::InputArg;
 
 /// Description of the formats from which a result can be recorded.
-const FORMS: &str = "accepted are JSON, NDJSON (.ndjson, .jsonl), Parquet (.parquet, .pq) and Arrow (.arrow, .feather, .ipc); any other \
-    file can be bound with `--input NAME=PATH`";
+const FORMS: &str = "accepted are JSON, NDJSON (.ndjson, .jsonl), Parquet (.parquet, .pq) and Arrow \
+                     (.arrow, .feather, .ipc); any other file can be bound with `--input NAME=PATH`";
 
 /// An example of a contract.
 const CONTRACT: &str = r#"{"operation": "sum per day", "reason": "the tool returns single rows", "inputAliases": ["get_rows_1"], "expectedArtifacts": []}"#;
@@ -38,8 +38,10 @@ const CONTRACT: &str = r#"{"operation": "sum per day", "reason": "the tool retur
 #[command(next_help_heading = "Toolset")]
 pub(crate) struct ToolsetArgs {
     /// Use this toolset: with `notebook`, code can call the `connectors` of the configuration, and
-    /// the tools of MCP servers whose `offer` is `code` or `both`; `derivation` derives from tool results under a contract
-    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| [derivation::KIND, notebook::KIND].contains(kind)))]
+    /// the tools of MCP servers whose `offer` is `code` or `both`; `derivation` derives from tool
+    /// results under a contract
+    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| [derivation::KIND,
+        notebook::KIND].contains(kind)))]
     pub(crate) toolset: Option<ToolsetKind>,
     /// Configuration file with the `connectors` and `mcp_servers` of `notebook` [default:
     /// `cellblock.yaml`, if it exists]
@@ -53,7 +55,8 @@ pub(crate) struct ToolsetArgs {
     pub(crate) seen: Vec<String>,
     /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
     /// Arrow; a pipe, such as `x=<(command)`, is read to its end
-    #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::input_arg::parse_input, requires = "toolset")]
+    #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::input_arg::parse_input,
+        requires = "toolset")]
     pub(crate) aliases: Vec<InputArg>,
     /// Contract of the code, required by `derivation`: a JSON file with `operation`, `reason`,
     /// `inputAliases` and `expectedArtifacts`, or a complete call with `postProcessingContract` and
@@ -64,7 +67,8 @@ pub(crate) struct ToolsetArgs {
     #[arg(long, requires = "toolset")]
     pub(crate) require_inputs: bool,
     /// Report lines that cover less than this share of their axis' time range
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value_t = COVERAGE_THRESHOLD, requires = "toolset")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value_t = COVERAGE_THRESHOLD,
+        requires = "toolset")]
     pub(crate) coverage_threshold: f64,
     /// Reject charts with such a line instead of only reporting it
     #[arg(long, requires = "toolset")]
@@ -161,7 +165,8 @@ impl ToolsetArgs {
             || self.reject_low_coverage
         {
             return Err(Error::Refused(
-                "`--contract`, `--alias`, `--require-inputs` and `--reject-low-coverage` are for `--toolset derivation`; remove them"
+                "`--contract`, `--alias`, `--require-inputs` and `--reject-low-coverage` are for \
+                 `--toolset derivation`; remove them"
                     .to_owned(),
             ));
         }
@@ -236,7 +241,8 @@ fn recordable(path: &Path) -> Result<(File, InputFormat)> {
     if matches!(extension.as_str(), "csv" | "tsv" | "xlsx" | "xls") {
         // Its types would have to be guessed, and `007` is no 7.
         return Err(Error::Refused(format!(
-            "`{}` cannot be recorded as the result of a tool, since it does not say the types of its values; {FORMS}",
+            "`{}` cannot be recorded as the result of a tool, since it does not say the types of its \
+             values; {FORMS}",
             path.display()
         )));
     }
@@ -287,7 +293,8 @@ fn read_json(path: &Path) -> Result<Value> {
     let text = std::fs::read(path).map_err(Error::user_file("read", path))?;
     serde_json::from_slice(&text).map_err(|error| {
         Error::Refused(format!(
-            "`{}` is not JSON: {error}; write an object with `operation`, `reason`, `inputAliases` and `expectedArtifacts`",
+            "`{}` is not JSON: {error}; write an object with `operation`, `reason`, `inputAliases` and \
+             `expectedArtifacts`",
             path.display()
         ))
     })

@@ -51,7 +51,8 @@ async fn main() -> Result<()> {
         return Err("the answer is not a table".into());
     };
     println!(
-        "one of {COLUMNS} columns of {size} bytes: {read} bytes read, {}.{:02} %, in {time:.2?}; the answer has {} bytes",
+        "one of {COLUMNS} columns of {size} bytes: {read} bytes read, {}.{:02} %, in {time:.2?}; the \
+         answer has {} bytes",
         read * 100 / size,
         read * 10_000 / size % 100,
         answer.len(),

@@ -14,7 +14,8 @@ pub(crate) struct PublicOnly;
 /// A name has no public address.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{name}` has the private address {address}, which is not connected to; if that is intended, set `allow_private: true`"
+    "`{name}` has the private address {address}, which is not connected to; if that is intended, set \
+     `allow_private: true`"
 )]
 pub(crate) struct PrivateAddress {
     name: String,

@@ -46,7 +46,8 @@ impl CommandConnector {
             let (path, text): (&[&str], _) = match &options.module {
                 None => (
                     &[],
-                    "missing key `module`: the module of the functions, such as `macro` or `macro:CONNECTORS`",
+                    "missing key `module`: the module of the functions, such as `macro` or \
+                     `macro:CONNECTORS`",
                 ),
                 Some(_) => (
                     &["module"],

@@ -217,7 +217,8 @@ async fn a_table_larger_than_memory_is_kept_in_a_file_and_one_over_the_limit_is_
         (length as u64, length as u64)
     );
     let (_, text) = house.failure("large arrow").await;
-    let told = "house.work: the command returned more than 2 MiB, the limit `max_result`; request less, such as fewer rows or columns";
+    let told = "house.work: the command returned more than 2 MiB, the limit `max_result`; request less, \
+                such as fewer rows or columns";
     assert_eq!(text, told);
     assert_eq!(house.value("value").await["greeting"], "hello");
     assert_eq!(house.pids().len(), 1);
@@ -229,11 +230,13 @@ async fn a_program_that_breaks_the_protocol_is_ended_and_started_again() {
     for (be, words) in [
         (
             "garbage",
-            "house.work: the command printed a line that is not an answer (expected value at line 1 column 1): `Loading...`; it must print only answers to stdout, and all else to stderr",
+            "house.work: the command printed a line that is not an answer (expected value at line 1 \
+             column 1): `Loading...`; it must print only answers to stdout, and all else to stderr",
         ),
         (
             "unknown",
-            "house.work: the command answered the request 99, which it does not have; each request has one answer, with its `id`",
+            "house.work: the command answered the request 99, which it does not have; each request has \
+             one answer, with its `id`",
         ),
         (
             "flood",
@@ -245,7 +248,8 @@ async fn a_program_that_breaks_the_protocol_is_ended_and_started_again() {
         ),
         (
             "cut arrow",
-            "house.work: the command announced an Arrow IPC stream of 100 bytes and closed its stdout after 10",
+            "house.work: the command announced an Arrow IPC stream of 100 bytes and closed its stdout \
+             after 10",
         ),
         (
             "close",
@@ -257,7 +261,8 @@ async fn a_program_that_breaks_the_protocol_is_ended_and_started_again() {
         ),
         (
             "bad",
-            "house.work: the command answered the request 2 without exactly one of `value`, `rows`, `arrow` and `error`",
+            "house.work: the command answered the request 2 without exactly one of `value`, `rows`, \
+             `arrow` and `error`",
         ),
     ] {
         let house = house("good", &json!({}));
@@ -301,7 +306,8 @@ async fn a_silent_program_is_ended_at_the_timeout() {
         house.connector.cards().await.unwrap();
         let (kind, text) = house.failure(arguments).await;
         assert_eq!(kind, ConnectorErrorKind::Timeout);
-        let told = "house.work: the command did not answer within 0.4s, the limit `timeout`; it was ended, and is started again for the next call";
+        let told = "house.work: the command did not answer within 0.4s, the limit `timeout`; it was \
+                    ended, and is started again for the next call";
         assert_eq!(text, told);
         until("it is gone", || !runs(house.pids()[0])).await;
     }
@@ -331,7 +337,8 @@ async fn calls_that_end_with_their_cells_do_not_keep_a_silent_program() {
 
 #[tokio::test]
 async fn a_program_that_cannot_start_is_reported_and_not_started_all_the_time() {
-    let exited = "house: the command exited before it answered; the log has what it printed to stderr; it was ended, and is started again for the next call";
+    let exited = "house: the command exited before it answered; the log has what it printed to stderr; it \
+                  was ended, and is started again for the next call";
     let broken = house("exits", &json!({}));
     let cards = || async { broken.connector.cards().await.unwrap_err().to_string() };
     assert_eq!(cards().await, exited);
@@ -353,7 +360,8 @@ async fn a_program_that_is_not_ready_in_time_is_ended() {
         let house = house(how, &json!({"start_timeout": "2s"}));
         let error = house.connector.cards().await.unwrap_err();
         assert_eq!(error.kind(), ConnectorErrorKind::Timeout);
-        let told = "house: the command did not list its functions within 2s, the limit `start_timeout`; it was ended";
+        let told = "house: the command did not list its functions within 2s, the limit `start_timeout`; \
+                    it was ended";
         assert!(error.to_string().starts_with(told), "{error}");
         until("it is gone", || house.pids().iter().all(|pid| !runs(*pid))).await;
     }
@@ -368,7 +376,8 @@ async fn an_invalid_list_of_functions_is_reported() {
         ),
         (
             "no-effect",
-            "house: the command lists the function `work` with an invalid description: missing field `effect`",
+            "house: the command lists the function `work` with an invalid description: missing field \
+             `effect`",
         ),
         (
             "no-list",

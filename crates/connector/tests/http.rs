@@ -62,7 +62,8 @@ async fn answer(State(requests): State<Arc<AtomicUsize>>, request: Request) -> R
             let page: u32 = page.parse().unwrap();
             let next = (page < 3).then(|| format!("/v1/pages?page={}", page + 1));
             json(
-                json!({"rows": [{"page": page, "key": query.contains("api_key")}], "next": next, "cursor": page + 1}),
+                json!({"rows": [{"page": page, "key": query.contains("api_key")}], "next": next,
+                    "cursor": page + 1}),
             )
         }
         "/v1/loop" => json(json!({"rows": [], "next": "/v1/loop?x=1"})),
@@ -142,7 +143,8 @@ async fn arguments_and_secrets_go_where_the_templates_say() {
         "get": {
             "get": "/items/{id}",
             "parameters": {
-                "id": {"type": "string"}, "tag": {"type": "array"}, "since": {"type": "string", "default": null},
+                "id": {"type": "string"}, "tag": {"type": "array"},
+                "since": {"type": "string", "default": null},
                 "page": {"type": "integer"},
             },
             "query": {"p": "{{ parameters.page }}"},
@@ -185,11 +187,13 @@ async fn arguments_and_secrets_go_where_the_templates_say() {
 #[tokio::test]
 async fn rows_with_types_are_a_table_and_others_a_list() {
     let server = Server::start().await;
-    let result = json!({"rows": "$.observations[*]", "columns": {"date": "date", "value": "float64"}, "missing": ["."]});
+    let result = json!({"rows": "$.observations[*]", "columns": {"date": "date", "value": "float64"},
+        "missing": ["."]});
     let functions = json!({
         "table": {"get": "/observations", "result": result},
         "list": {"get": "/observations", "result": {"rows": "$.observations[*].date"}},
-        "mistyped": {"get": "/observations", "result": {"rows": "$.observations[*]", "columns": {"value": "float64"}}},
+        "mistyped": {"get": "/observations", "result": {"rows": "$.observations[*]",
+            "columns": {"value": "float64"}}},
     });
     let fred = connector(&server.url, &functions, &json!({}));
     let answer = fetch(&fred, "table", json!({})).await.unwrap();
@@ -285,7 +289,8 @@ async fn requests_that_read_are_repeated_within_the_time_and_others_never() {
 async fn limits_of_time_size_and_rate_are_typed_errors() {
     let server = Server::start().await;
     let functions = json!({
-        "slow": {"get": "/slow"}, "large": {"get": "/large"}, "garbage": {"get": "/garbage"}, "denied": {"get": "/denied"},
+        "slow": {"get": "/slow"}, "large": {"get": "/large"}, "garbage": {"get": "/garbage"},
+        "denied": {"get": "/denied"},
     });
     let hasty = connector(&server.url, &functions, &json!({"timeout": "300ms"}));
     let fred = connector(&server.url, &functions, &json!({"max_result": "1MiB"}));

@@ -155,7 +155,8 @@ async fn call(connector: &HttpConnector, operation: &str, arguments: Value) -> R
 async fn operations_become_requests_with_everything_in_its_place() {
     let base = server().await;
     let all = json!({"operations": [
-        "listContacts", "createContact", "getContact", "replaceContact", "deleteContact", "setTags", "get_health_part"
+        "listContacts", "createContact", "getContact", "replaceContact", "deleteContact", "setTags",
+        "get_health_part"
     ]});
     let crm = compiled(CRM, &options(Some(&base), &all)).unwrap();
     for (operation, arguments, request, body) in [
@@ -300,7 +301,8 @@ async fn only_get_operations_are_offered_unless_others_are_listed() {
     assert_eq!(
         mistakes,
         [
-            "operations: `createContact` is a POST request, which may change something; permit it with `allow_writes: true`, or remove it"
+            "operations: `createContact` is a POST request, which may change something; permit it with \
+             `allow_writes: true`, or remove it"
         ]
     );
     let unknown = json!({"operations": ["list_contacts", "nothing"]});

@@ -83,7 +83,8 @@ async fn functions_of_a_module_are_described_by_their_signatures() {
                 "unit": {"enum": ["C", "F"], "default": "C"},
                 "rooms": {"type": "array", "items": {"type": "string"}, "default": []},
                 "options": {
-                    "anyOf": [{"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "null"}],
+                    "anyOf": [{"type": "object", "additionalProperties": {"type": "integer"}},
+                        {"type": "null"}],
                     "default": null,
                 },
             },
@@ -136,7 +137,8 @@ async fn a_module_that_cannot_be_used_is_reported_with_its_reason() {
         (
             "nowhere_to_be_found",
             "",
-            "macro: the module `nowhere_to_be_found` cannot be imported: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+            "macro: the module `nowhere_to_be_found` cannot be imported: ModuleNotFoundError: No module \
+             named 'nowhere_to_be_found'",
         ),
         ("plain:NOTHING", "", "macro: the module `plain` has no `NOTHING`"),
         (

@@ -47,7 +47,8 @@ impl CallRoute {
                 ensure!(text.contains(*expected), "`{expected}` is not in {text}");
             }
             Self::Jupyter(socket) => {
-                let header = json!({"msg_id": "1", "msg_type": "execute_request", "session": "s", "username": "u", "version": "5.4"});
+                let header = json!({"msg_id": "1", "msg_type": "execute_request", "session": "s",
+                    "username": "u", "version": "5.4"});
                 let message = json!({
                     "channel": "shell", "header": header, "parent_header": {}, "metadata": {},
                     "content": {"code": "1+1", "silent": false},
@@ -232,7 +233,8 @@ async fn main() -> Result<()> {
     }
     let (median, late) = (percentile(&mut first, 50), percentile(&mut first, 90));
     println!(
-        "E2B, create to first result, {CREATED} sandboxes: median {median:.2} ms, 90th percentile {late:.2} ms"
+        "E2B, create to first result, {CREATED} sandboxes: median {median:.2} ms, 90th percentile \
+         {late:.2} ms"
     );
     Ok(())
 }

@@ -81,7 +81,8 @@ pub struct DialectRoutes {
 /// A dialect cannot listen at an address of its own.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot listen at {address} for clients of E2B; free it, or change `debug` or `listen` in `dialects: {{e2b: …}}`"
+    "cannot listen at {address} for clients of E2B; free it, or change `debug` or `listen` in `dialects: \
+     {{e2b: …}}`"
 )]
 pub struct DialectListenError {
     /// The address.

@@ -14,8 +14,9 @@ use crate::opensandbox::OpenSandboxOptions;
 #[schemars(rename = "Dialects")]
 #[serde(default, deny_unknown_fields)]
 pub struct DialectsOptions {
-    /// Packages that sandboxes of all dialects have in addition to those of the image, such as `tabulate` or `networkx>=3.2,<4`. They are
-    /// installed before the first code of a sandbox runs, and are subject to `requirements`.
+    /// Packages that sandboxes of all dialects have in addition to those of the image, such as
+    /// `tabulate` or `networkx>=3.2,<4`. They are installed before the first code of a sandbox
+    /// runs, and are subject to `requirements`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<String>,
     /// E2B's API, for its SDKs of Python and JavaScript; served at `/e2b`.
@@ -30,7 +31,8 @@ pub struct DialectsOptions {
     /// Open Terminal, for Open WebUI; served at `/open-terminal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_terminal: Option<OpenTerminalOptions>,
-    /// The OpenSandbox protocol, which its SDKs and LiteLLM's code interpreter speak; served at `/opensandbox`.
+    /// The OpenSandbox protocol, which its SDKs and LiteLLM's code interpreter speak; served at
+    /// `/opensandbox`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opensandbox: Option<OpenSandboxOptions>,
 }

@@ -41,14 +41,15 @@ pub(crate) fn narrow(
     for allowed in &restriction.except {
         let Some(egress) = egress else {
             return Err(format!(
-                "`{allowed}` cannot be reached: sandboxes of this key have no way out; remove it, or let the operator set \
-                 `limits: {{max_network: egress}}` and `egress: {{allow: [\"{allowed}\"]}}`"
+                "`{allowed}` cannot be reached: sandboxes of this key have no way out; remove it, or let \
+                 the operator set `limits: {{max_network: egress}}` and `egress: {{allow: \
+                 [\"{allowed}\"]}}`"
             ));
         };
         if matches!(allowed, Destination::Hosts(hosts) if !egress.allows_some(hosts)) {
             return Err(format!(
-                "`{allowed}` is not on this server's list of hosts; remove it, or let the operator add it with \
-                 `egress: {{allow: [\"{allowed}\"]}}`"
+                "`{allowed}` is not on this server's list of hosts; remove it, or let the operator add it \
+                 with `egress: {{allow: [\"{allowed}\"]}}`"
             ));
         }
     }

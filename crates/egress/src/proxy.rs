@@ -141,7 +141,8 @@ impl EgressProxy {
         entry.refuse(&refusal);
         let text = format!("{}\n", refusal.text());
         let response = format!(
-            "HTTP/1.1 {} {}\r\n{MARK}: {}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+            "HTTP/1.1 {} {}\r\n{MARK}: {}\r\ncontent-type: text/plain; charset=utf-8\r\n\
+             content-length: {}\r\n\
              connection: close\r\n\r\n{text}",
             refusal.status.as_u16(),
             refusal.phrase(),

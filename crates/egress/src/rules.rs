@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn only_hosts_with_methods_or_secrets_are_intercepted() {
         let rules = rules(serde_json::json!({
-            "allow": ["a.example", { "host": "b.example", "methods": ["GET"] }, "c.example", { "host": "a.example", "methods": ["GET"] }],
+            "allow": ["a.example", { "host": "b.example", "methods": ["GET"] }, "c.example",
+                { "host": "a.example", "methods": ["GET"] }],
             "secrets": [{ "host": "c.example", "header": "x-key", "value": "v" }],
         }));
         assert_eq!(rules.connect(&target("a.example:443")).unwrap(), Passage::Tunnel);

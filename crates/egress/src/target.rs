@@ -30,8 +30,8 @@ pub enum HostError {
     NotAscii,
     /// The name is not one of DNS.
     #[error(
-        "it is not a host name: labels of letters, digits, `-` and `_` with at most 63 characters each, at most 253 together, \
-         separated by dots"
+        "it is not a host name: labels of letters, digits, `-` and `_` with at most 63 characters each, \
+         at most 253 together, separated by dots"
     )]
     Name,
     /// The name looks like an IPv4 address in a notation that programs read differently.

@@ -14,7 +14,8 @@ const LONGEST: usize = 4096;
 /// Returns the message for a request body that is longer than `http.max_body`.
 pub(crate) fn message(max_body: usize) -> String {
     format!(
-        "the request body has more than {max_body} bytes, the limit; send less, or raise `http.max_body` in the configuration"
+        "the request body has more than {max_body} bytes, the limit; send less, or raise `http.max_body` \
+         in the configuration"
     )
 }
 

@@ -2,8 +2,9 @@
 //! outside cells. Each counts as a cell.
 //!
 //! ```text
-//! let (file, permit) = convert(&gateway, &caller.owner, async move { … }).await?;   // 429 or 503 with Retry-After
-//! body_of(file, permit)                                                             // the place is free when it is sent
+//! let (file, permit) = convert(&gateway, &caller.owner, async move { … }).await?;   // 429 or 503
+//! with Retry-After body_of(file, permit)                                                          
+//!   // the place is free when it is sent
 //! ```
 
 use std::fs::File;

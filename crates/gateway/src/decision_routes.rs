@@ -18,8 +18,9 @@ pub(crate) fn routes() -> Router<Gateway> {
     Router::new().route("/v1/decisions", get(list))
 }
 
-/// Lists the last decisions about what the caller's code and requests wanted, the latest first: requests to hosts, and quotas that were used
-/// up. Equal ones are counted together. The gateway keeps 500 of a key in memory, until it ends.
+/// Lists the last decisions about what the caller's code and requests wanted, the latest first:
+/// requests to hosts, and quotas that were used up. Equal ones are counted together. The gateway
+/// keeps 500 of a key in memory, until it ends.
 #[utoipa::path(
     get, operation_id = "list_decisions", path = "/v1/decisions", tag = "operations",
     params(

@@ -55,8 +55,8 @@ impl Engine {
             kind: ErrorKind::InvalidRequestError,
             code: Some("backend_too_weak".to_owned()),
             message: format!(
-                "sandboxes of this server have the backend `{name}`, which is weaker than the minimum `{minimum}`; \
-                 use a server with `backend: {minimum}`"
+                "sandboxes of this server have the backend `{name}`, which is weaker than the minimum \
+                 `{minimum}`; use a server with `backend: {minimum}`"
             ),
             param: Some("minimum_backend".to_owned()),
         })
@@ -94,8 +94,9 @@ pub(crate) fn keeps_nothing() -> ApiError {
     ApiError {
         kind: ErrorKind::InvalidRequestError,
         code: Some("nothing_kept".to_owned()),
-        message: "code runs at a server that keeps nothing: there are no containers and no sessions; use `/v1/responses` and the tool \
-                  `code_interpreter` with `\"container\": {\"type\": \"auto\"}`"
+        message: "code runs at a server that keeps nothing: there are no containers and no sessions; use \
+                  `/v1/responses` and the tool `code_interpreter` with `\"container\": \
+                  {\"type\": \"auto\"}`"
             .to_owned(),
         param: None,
     }

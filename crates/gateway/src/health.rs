@@ -45,7 +45,8 @@ pub(crate) async fn healthz() -> Json<Condition> {
     get, path = "/readyz", tag = "operations",
     responses(
         (status = 200, description = "The server is ready", body = Condition),
-        (status = 503, description = "The server is starting or stopping, or its disk is full", body = Condition),
+        (status = 503, description = "The server is starting or stopping, or its disk is full",
+            body = Condition),
     )
 )]
 pub(crate) async fn readyz(State(gateway): State<Gateway>) -> (StatusCode, Json<Condition>) {

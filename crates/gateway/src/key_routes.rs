@@ -52,7 +52,8 @@ pub(crate) struct KeyRequest {
     /// Weakest backend behind which its code may run: `process`, `gvisor` or `microvm`.
     #[schema(value_type = Option<String>)]
     minimum_backend: Option<BackendKind>,
-    /// Widest network of its code: `none`, `loopback` or `egress`. By default that of the server, which is never exceeded.
+    /// Widest network of its code: `none`, `loopback` or `egress`. By default that of the server,
+    /// which is never exceeded.
     #[schema(value_type = Option<String>)]
     max_network: Option<NetworkPolicy>,
 }
@@ -145,7 +146,8 @@ impl KeyRequest {
     }
 }
 
-/// Lists all keys of the server, the oldest first, also those that were revoked. Only for an administrator's key.
+/// Lists all keys of the server, the oldest first, also those that were revoked. Only for an
+/// administrator's key.
 #[utoipa::path(
     get, operation_id = "list_keys", path = "/v1/keys", tag = "operations",
     responses(
@@ -163,9 +165,10 @@ pub(crate) async fn list(
     )))
 }
 
-/// Makes a key and returns its secret, once. Only for an administrator's key, or for the first key of a server on loopback: that is an
-/// administrator's, and every request needs a key from then on. Keys that are made later cannot make others; `cellblock key create --admin`
-/// makes those that can.
+/// Makes a key and returns its secret, once. Only for an administrator's key, or for the first key
+/// of a server on loopback: that is an administrator's, and every request needs a key from then on.
+/// Keys that are made later cannot make others; `cellblock key create --admin` makes those that
+/// can.
 #[utoipa::path(
     post, operation_id = "create_key", path = "/v1/keys", tag = "operations",
     request_body = KeyRequest,
@@ -199,7 +202,8 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(made)))
 }
 
-/// Revokes a key, by its ID. Its sessions and files remain until they expire. Only for an administrator's key.
+/// Revokes a key, by its ID. Its sessions and files remain until they expire. Only for an
+/// administrator's key.
 #[utoipa::path(
     delete, operation_id = "revoke_key", path = "/v1/keys/{id}", tag = "operations",
     params(("id" = String, Path)),

@@ -223,8 +223,8 @@ pub(crate) fn storage_full(action: &str, error: &(dyn std::error::Error + 'stati
         kind: ErrorKind::StorageFull,
         code: Some("storage_full".to_owned()),
         message: format!(
-            "could not {action}: the disk of the server's data folder (`CELLBLOCK_HOME`) is full; free space there, then send the \
-             request again"
+            "could not {action}: the disk of the server's data folder (`CELLBLOCK_HOME`) is full; free \
+             space there, then send the request again"
         ),
         param: None,
     }

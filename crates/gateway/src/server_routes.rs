@@ -152,11 +152,13 @@ pub(crate) async fn read(
     }))
 }
 
-/// Tries each backend on the server's machine, as `cellblock doctor` does, which can take seconds. Only for an administrator's key.
+/// Tries each backend on the server's machine, as `cellblock doctor` does, which can take seconds.
+/// Only for an administrator's key.
 #[utoipa::path(
     get, operation_id = "list_backends", path = "/v1/server/backends", tag = "operations",
     responses(
-        (status = 200, description = "The backends, from the weakest wall to the strongest", body = crate::openapi::BackendList),
+        (status = 200, description = "The backends, from the weakest wall to the strongest",
+            body = crate::openapi::BackendList),
         (status = 403, description = "The key is not an administrator's", body = crate::openapi::Error),
     )
 )]

@@ -43,8 +43,9 @@ pub enum ImageError {
     },
     /// uv is not installed, and the feature that downloads it is disabled.
     #[error(
-        "find uv, which builds images and installs packages: it is not installed, and this program was built without \
-         the feature `download`; install uv so that it is on PATH, or build with that feature"
+        "find uv, which builds images and installs packages: it is not installed, and this program was \
+         built without the feature `download`; install uv so that it is on PATH, or build with that \
+         feature"
     )]
     NoUv,
     /// A program of the build failed.
@@ -61,9 +62,10 @@ pub enum ImageError {
     },
     /// There is no usable interpreter, and none can be installed.
     #[error(
-        "find a Python {wanted} (or else any CPython 3.11 or newer) to build the image with: looked at {searched}; \
-         installing one with uv failed: {install}; install Python {wanted} (`uv python install {wanted}`), or get the \
-         image ready-made: set CELLBLOCK_IMAGE_MIRROR to a mirror, or `cellblock image import FILE`"
+        "find a Python {wanted} (or else any CPython 3.11 or newer) to build the image with: looked at \
+         {searched}; installing one with uv failed: {install}; install Python {wanted} (`uv python \
+         install {wanted}`), or get the image ready-made: set CELLBLOCK_IMAGE_MIRROR to a mirror, or \
+         `cellblock image import FILE`"
     )]
     NoInterpreter {
         /// Requested version.
@@ -128,8 +130,9 @@ pub enum ImageError {
     },
     /// Containerfiles cannot be built.
     #[error(
-        "find buildah, which builds Containerfiles: it is not on PATH; install it (on Debian and Ubuntu: apt-get install \
-         buildah), or build the image elsewhere and use `cellblock image import docker-archive FILE`"
+        "find buildah, which builds Containerfiles: it is not on PATH; install it (on Debian and Ubuntu: \
+         apt-get install buildah), or build the image elsewhere and use `cellblock image import \
+         docker-archive FILE`"
     )]
     NoBuildah,
     /// A mirror is not one, or does not have the image.
@@ -144,7 +147,8 @@ pub enum ImageError {
     },
     /// There is no directory for images.
     #[error(
-        "find a directory for images: {problem}; set CELLBLOCK_HOME to a writable directory from which programs can run"
+        "find a directory for images: {problem}; set CELLBLOCK_HOME to a writable directory from which \
+         programs can run"
     )]
     Home {
         /// The problems of the tried directories.

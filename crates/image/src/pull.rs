@@ -125,7 +125,8 @@ fn accepts(
     }
     if spec.is_some_and(|spec| spec.lock.is_some() && !spec.describes(manifest)) {
         return Err(format!(
-            "its packages are not those that this Cellblock locks for `{name}`; it was made for another version of Cellblock"
+            "its packages are not those that this Cellblock locks for `{name}`; it was made for another \
+             version of Cellblock"
         ));
     }
     Ok(())

@@ -181,8 +181,10 @@ fn it_is_self_contained(home: &Path, image: &OpenImage) {
         &program,
         "import sys, six, ssl, sqlite3, ctypes, json\n\
          maps = open('/proc/self/maps').read()\n\
-         own = [line.split(None, 5)[5] for line in maps.splitlines() if '.so' in line and '/usr/lib' not in line and '/lib/' != line[:5]]\n\
-         print(json.dumps([sys.prefix, six.__file__, sorted({it for it in own if not it.startswith((sys.prefix, '/lib'))})]))",
+         own = [line.split(None, 5)[5] for line in maps.splitlines() if '.so' in line and '/usr/lib' not \
+         in line and '/lib/' != line[:5]]\n\
+         print(json.dumps([sys.prefix, six.__file__, \
+         sorted({it for it in own if not it.startswith((sys.prefix, '/lib'))})]))",
     );
     let stdlib = place.join(&image.manifest().stdlib);
     let expected = serde_json::json!([place, stdlib.join("site-packages/six.py"), []]);

@@ -10,7 +10,8 @@ pub(crate) const MAX_NAME: usize = 64;
 pub enum CheckpointError {
     /// The backend has none.
     #[error(
-        "checkpoints are unavailable: the backend `{backend}` lacks them; use the backend `process` on this machine"
+        "checkpoints are unavailable: the backend `{backend}` lacks them; use the backend `process` on \
+         this machine"
     )]
     Unsupported {
         /// Name of the backend.
@@ -36,7 +37,8 @@ pub enum CheckpointError {
     },
     /// The name cannot be used.
     #[error(
-        "invalid checkpoint name `{name}`: use 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`, and not the form of an id such as `c1`"
+        "invalid checkpoint name `{name}`: use 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`, and not \
+         the form of an id such as `c1`"
     )]
     InvalidName {
         /// The name.
@@ -58,7 +60,8 @@ pub enum CheckpointError {
     },
     /// Code of the session has ended the copy.
     #[error(
-        "roll back to checkpoint `{id}`: code of this session has ended or stopped the process that held it; the session is as it was, without this checkpoint"
+        "roll back to checkpoint `{id}`: code of this session has ended or stopped the process that held \
+         it; the session is as it was, without this checkpoint"
     )]
     Ended {
         /// The id.
@@ -66,7 +69,8 @@ pub enum CheckpointError {
     },
     /// The rollback failed on its way.
     #[error(
-        "roll back to checkpoint `{id}`: {reason}; the sandbox was ended, and all variables, files and checkpoints are gone"
+        "roll back to checkpoint `{id}`: {reason}; the sandbox was ended, and all variables, files and \
+         checkpoints are gone"
     )]
     Lost {
         /// The id.
@@ -76,7 +80,8 @@ pub enum CheckpointError {
     },
     /// The session has a try that was neither kept nor discarded.
     #[error(
-        "this session has an undecided try (cell {cell}), of which nothing counts yet: keep it or discard it first"
+        "this session has an undecided try (cell {cell}), of which nothing counts yet: keep it or discard \
+         it first"
     )]
     Undecided {
         /// Number of its cell.
@@ -87,7 +92,8 @@ pub enum CheckpointError {
     NoTry,
     /// Code of the try has ended the copy that held the state before it.
     #[error(
-        "discard the try of cell {cell}: its code has ended or stopped the process that held the state before it; keep the try, or end the session"
+        "discard the try of cell {cell}: its code has ended or stopped the process that held the state \
+         before it; keep the try, or end the session"
     )]
     TryEnded {
         /// Number of its cell.
@@ -95,7 +101,8 @@ pub enum CheckpointError {
     },
     /// The state before a try could not be brought back.
     #[error(
-        "discard the try of cell {cell}: {reason}; the sandbox was ended, and all variables, files and checkpoints are gone"
+        "discard the try of cell {cell}: {reason}; the sandbox was ended, and all variables, files and \
+         checkpoints are gone"
     )]
     TryLost {
         /// Number of its cell.

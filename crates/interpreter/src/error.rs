@@ -58,7 +58,8 @@ pub enum Error {
     },
     /// An image that holds what a derivation must not have.
     #[error(
-        "image `{image}` holds network clients, which a derivation must not have: {found}; build one without them"
+        "image `{image}` holds network clients, which a derivation must not have: {found}; build one \
+         without them"
     )]
     Clients {
         /// The image's name.
@@ -90,7 +91,8 @@ pub enum Error {
     Egress(#[from] cellblock_egress::EgressError),
     /// Packages took too long to install.
     #[error(
-        "packages took longer than {limit} s to install; require fewer packages at once, or use what is installed"
+        "packages took longer than {limit} s to install; require fewer packages at once, or use what is \
+         installed"
     )]
     Installing {
         /// Limit in seconds.
@@ -98,7 +100,8 @@ pub enum Error {
     },
     /// Too many conversions of stored data wait for their turn.
     #[error(
-        "too many requests for rows, exports and pictures wait for their turn: the limit is {limit}; send the request again in 1 s"
+        "too many requests for rows, exports and pictures wait for their turn: the limit is {limit}; send \
+         the request again in 1 s"
     )]
     Conversions {
         /// Maximum number that may wait.

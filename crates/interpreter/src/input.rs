@@ -103,11 +103,13 @@ impl Input {
             }
         };
         match content.len() {
-            0 if self.format != InputFormat::Bytes => {
-                Err(self.refuse(format!("the {} input is empty; give a file with content", extension_of(self.format))))
-            }
+            0 if self.format != InputFormat::Bytes => Err(self.refuse(format!(
+                "the {} input is empty; give a file with content",
+                extension_of(self.format)
+            ))),
             size if size > limit => Err(self.refuse(format!(
-                "it has {size} bytes, the limit for inputs is {limit}; give a smaller file or raise `data_bytes`"
+                "it has {size} bytes, the limit for inputs is {limit}; give a smaller file or raise \
+                 `data_bytes`"
             ))),
             _ => Ok(content),
         }
@@ -254,7 +256,8 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             large.to_string(),
-            "bind input `x`: it has 8 bytes, the limit for inputs is 7; give a smaller file or raise `data_bytes`"
+            "bind input `x`: it has 8 bytes, the limit for inputs is 7; give a smaller file or raise \
+             `data_bytes`"
         );
     }
 }

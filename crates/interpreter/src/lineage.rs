@@ -1,7 +1,8 @@
 //! Origins of variables: which producer made them, and from which fetched data.
 //!
 //! ```text
-//! origin(name) = { producer, cell, data that the cell fetched } ∪ data behind every variable that the cell read
+//! origin(name) = { producer, cell, data that the cell fetched } ∪ data behind every variable that
+//! the cell read
 //! ```
 //!
 //! A cell with a [producer](crate::Cell::produced_by) that completes stamps the variables that it
@@ -41,8 +42,8 @@ pub struct VariableOrigin {
     pub producer: String,
     /// The number of that cell.
     pub cell: u64,
-    /// The calls whose answers it is made from, as `connector.function({"argument":1}) at TIME`, sorted; at most 1,000, and fewer if its cell
-    /// bound more than 20 variables.
+    /// The calls whose answers it is made from, as `connector.function({"argument":1}) at TIME`,
+    /// sorted; at most 1,000, and fewer if its cell bound more than 20 variables.
     pub fetches: BTreeSet<String>,
     /// The sha256 of the stored tables of these calls; as many at most.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -50,7 +51,8 @@ pub struct VariableOrigin {
     /// Datasets that it is made from, as `slug@sha256`; as many at most.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub loads: BTreeSet<String>,
-    /// Whether it, or a variable that it is made from, was bound or changed afterwards by a cell that has no producer or did not complete.
+    /// Whether it, or a variable that it is made from, was bound or changed afterwards by a cell
+    /// that has no producer or did not complete.
     pub rebound_by_scratch: bool,
 }
 
@@ -62,7 +64,8 @@ pub fn producer(name: String) -> Result<String> {
             name: "producer",
             missing: false,
             reason: format!(
-                "it has {chars} characters; give 1 to {MAX_PRODUCER_CHARS} without control characters, such as `notebooks/analysis.py`"
+                "it has {chars} characters; give 1 to {MAX_PRODUCER_CHARS} without control characters, \
+                 such as `notebooks/analysis.py`"
             ),
         });
     }
@@ -72,8 +75,9 @@ pub fn producer(name: String) -> Result<String> {
 /// Returns why a variable that exists has no origin.
 pub fn no_origin(name: &str) -> String {
     format!(
-        "the variable `{name}` has no origin: it is scratch work, because no completed cell with a `producer` has bound or changed it; \
-         functions, modules, inputs and names that begin with `_` never have one"
+        "the variable `{name}` has no origin: it is scratch work, because no completed cell with a \
+         `producer` has bound or changed it; functions, modules, inputs and names that begin with `_` \
+         never have one"
     )
 }
 

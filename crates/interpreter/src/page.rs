@@ -61,8 +61,8 @@ impl PageSelection {
                 self.text(text).map(OutputPage::Text)
             }
             _ => {
-                let reason = "`rows` with `page` selects a page of a table, `chars` with `page` one of a text, and this value \
-                              is something else; leave them out";
+                let reason = "`rows` with `page` selects a page of a table, `chars` with `page` one of a \
+                              text, and this value is something else; leave them out";
                 Err(wrong("page", reason.to_owned()))
             }
         }
@@ -144,8 +144,8 @@ pub struct SliceSelection {
     /// The format of the rows.
     #[serde(default)]
     pub format: RowsFormat,
-    /// Index from 0 of the column by which all rows are sorted before they are counted. Rows with equal values keep their order, those
-    /// without a value are last.
+    /// Index from 0 of the column by which all rows are sorted before they are counted. Rows with
+    /// equal values keep their order, those without a value are last.
     pub sort: Option<u32>,
     /// Whether the largest value is first.
     #[serde(default)]

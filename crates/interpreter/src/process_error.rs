@@ -19,7 +19,8 @@ pub enum ProcessError {
     TooMany,
     /// The session checks code before it runs.
     #[error(
-        "start a process: this session checks code before it runs, and programs cannot be checked; use one without `guard`"
+        "start a process: this session checks code before it runs, and programs cannot be checked; use \
+         one without `guard`"
     )]
     Guarded,
     /// The sandbox could not start it.

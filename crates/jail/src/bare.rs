@@ -164,14 +164,16 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
     if let KeepIds::Single { uid: 0, .. } = ids {
         return Err(missing(
             Protection::OwnUserId,
-            "without namespaces, user code would run as root because this root user cannot use other ids; run as an ordinary user",
+            "without namespaces, user code would run as root because this root user cannot use other ids; \
+             run as an ordinary user",
         ));
     }
     if landlock::abi() < landlock::ALONE_ABI {
         return Err(missing(
             Protection::Landlock,
             &format!(
-                "without namespaces, Landlock ABI {} or newer (Linux 6.2) is required; this kernel has ABI {}",
+                "without namespaces, Landlock ABI {} or newer (Linux 6.2) is required; this kernel has \
+                 ABI {}",
                 landlock::ALONE_ABI,
                 landlock::abi()
             ),
@@ -191,8 +193,8 @@ fn may_change_users() -> Result<()> {
     }
     Err(missing(
         Protection::OwnUserId,
-        "without namespaces, root needs the capabilities SETUID, SETGID, CHOWN and KILL to run user code as another user; \
-         grant them or run as an ordinary user",
+        "without namespaces, root needs the capabilities SETUID, SETGID, CHOWN and KILL to run user code \
+         as another user; grant them or run as an ordinary user",
     ))
 }
 

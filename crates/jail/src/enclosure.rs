@@ -44,16 +44,19 @@ impl Enclosure {
     pub(crate) const fn remedy(self) -> &'static str {
         match self {
             Self::Docker => {
-                "start the container with `--security-opt seccomp=deploy/seccomp.json --security-opt systempaths=unconfined`, \
-                 on a host that allows user namespaces; or permit running without them (`--without-namespaces`)"
+                "start the container with `--security-opt seccomp=deploy/seccomp.json --security-opt \
+                 systempaths=unconfined`, on a host that allows user namespaces; or permit running \
+                 without them (`--without-namespaces`)"
             }
             Self::Podman => {
-                "start the container with `--security-opt seccomp=deploy/seccomp.json --security-opt unmask=ALL`, \
-                 on a host that allows user namespaces; or permit running without them (`--without-namespaces`)"
+                "start the container with `--security-opt seccomp=deploy/seccomp.json --security-opt \
+                 unmask=ALL`, on a host that allows user namespaces; or permit running without them \
+                 (`--without-namespaces`)"
             }
             Self::Filter => {
-                "allow the system calls that `deploy/seccomp.json` allows (Kubernetes: a `Localhost` seccomp profile and `procMount: Unmasked`), \
-                 on a host that allows user namespaces; or permit running without them (`--without-namespaces`)"
+                "allow the system calls that `deploy/seccomp.json` allows (Kubernetes: a `Localhost` \
+                 seccomp profile and `procMount: Unmasked`), on a host that allows user namespaces; or \
+                 permit running without them (`--without-namespaces`)"
             }
         }
     }

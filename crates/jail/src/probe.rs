@@ -60,14 +60,16 @@ fn lost_without_namespaces(protection: Protection, ids: KeepIds, reason: &str) -
     let loss = match protection {
         Protection::UserNamespace => "the sandbox uses the machine's ids",
         Protection::PidNamespace if single => {
-            "other processes can be counted, and only Landlock's scopes protect those of the same user from signals"
+            "other processes can be counted, and only Landlock's scopes protect those of the same user \
+             from signals"
         }
         Protection::PidNamespace => {
             "other processes can be counted but not signaled, because they have other user ids"
         }
         Protection::MountNamespace => {
-            "names and sizes of the machine's files are visible, and only Landlock protects their content; \
-             `/workspace` and `/tmp` are directories without limits on size and number of files, and `/dev/shm` is inaccessible"
+            "names and sizes of the machine's files are visible, and only Landlock protects their \
+             content; `/workspace` and `/tmp` are directories without limits on size and number of files, \
+             and `/dev/shm` is inaccessible"
         }
         Protection::NetNamespace => "only the system call filter prevents the creation of sockets",
         Protection::IpcNamespace => "System V and POSIX IPC are blocked instead",
@@ -75,7 +77,8 @@ fn lost_without_namespaces(protection: Protection, ids: KeepIds, reason: &str) -
         Protection::CgroupNamespace => "the names of the machine's cgroups can be read",
         Protection::HiddenProc => "`/proc` is the machine's; Landlock permits reading a few of its files",
         Protection::NoCapabilities if single => {
-            "the process has no capabilities, but emptying the bounding set requires privileges; `no_new_privs` makes the set useless"
+            "the process has no capabilities, but emptying the bounding set requires privileges; \
+             `no_new_privs` makes the set useless"
         }
         _ => return None,
     };

@@ -119,20 +119,22 @@ impl Protection {
         match (self, enclosure) {
             (it, Some(enclosure)) if it.needs_namespaces() => enclosure.remedy(),
             (Self::HiddenProc, None) => {
-                "run outside the container that masks `/proc`, or unmask it; or permit running without namespaces (`--without-namespaces`)"
+                "run outside the container that masks `/proc`, or unmask it; or permit running without \
+                 namespaces (`--without-namespaces`)"
             }
             (it, None) if it.needs_namespaces() => {
                 "allow user namespaces: `sysctl user.max_user_namespaces` above 0, \
-                 `kernel.unprivileged_userns_clone=1` and `kernel.apparmor_restrict_unprivileged_userns=0` where they exist; \
-                 or permit running without them (`--without-namespaces`)"
+                 `kernel.unprivileged_userns_clone=1` and \
+                 `kernel.apparmor_restrict_unprivileged_userns=0` where they exist; or permit running \
+                 without them (`--without-namespaces`)"
             }
             (Self::Landlock, _) => "use Linux 5.13 or newer with `landlock` among its security modules",
             (Self::LandlockScopes, _) => "use Linux 6.12 or newer",
             (Self::NoCapabilities | Self::NoNewPrivs, _) => "use Linux 4.3 or newer",
             (Self::OwnUserId, _) => {
-                "install `newuidmap` and `newgidmap` (Debian: `uidmap`) and give the user ids \
-                 (`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, with numbers that no other user has); \
-                 or run as root"
+                "install `newuidmap` and `newgidmap` (Debian: `uidmap`) and give the user ids (`usermod \
+                 --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, with numbers that no \
+                 other user has); or run as root"
             }
             (Self::MemoryCgroup | Self::ProcessCgroup | Self::CpuCgroup, _) => {
                 "run as root, or under a systemd user session with delegated cgroups \

@@ -175,7 +175,9 @@ impl Rooms<'_> {
                 match fds::receive::<FromRoom>(ours.as_fd())? {
                     Some((FromRoom::Handles, handles)) if handles.len() < NAMESPACE_FILES.len() => {
                         return Err(Error::Child(
-                            "the room's namespaces did not arrive: too many open files; raise the limit (`ulimit -n`)".into(),
+                            "the room's namespaces did not arrive: too many open files; raise the limit \
+                             (`ulimit -n`)"
+                                .into(),
                         ));
                     }
                     Some((FromRoom::Handles, handles)) => namespaces = handles,

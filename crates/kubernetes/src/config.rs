@@ -37,8 +37,9 @@ pub(crate) async fn read(options: &KubernetesOptions) -> Result<Config, ClaimErr
 fn service_account() -> Result<Config, ClaimError> {
     Config::incluster().map_err(|error| {
         ClaimError::Config(format!(
-            "find the configuration of the cluster: `kubernetes.kubeconfig` and `KUBECONFIG` are not set, there is no \
-             `~/.kube/config`, and this is not a pod with a service account ({}); set `kubernetes.kubeconfig`",
+            "find the configuration of the cluster: `kubernetes.kubeconfig` and `KUBECONFIG` are not set, \
+             there is no `~/.kube/config`, and this is not a pod with a service account ({}); set \
+             `kubernetes.kubeconfig`",
             innermost(&error)
         ))
     })
@@ -93,7 +94,8 @@ impl Files {
         let known = listed(merged.contexts.iter().map(|context| &context.name));
         let why = match error {
             KubeconfigError::LoadContext(name) => format!(
-                "it has no context `{name}`, only {known}; correct `kubernetes.context` or its `current-context`"
+                "it has no context `{name}`, only {known}; correct `kubernetes.context` or its \
+                 `current-context`"
             ),
             KubeconfigError::CurrentContextNotSet => {
                 format!("it has no `current-context`; set `kubernetes.context` to one of {known}")
@@ -124,7 +126,8 @@ mod tests {
 
     const VALID: &str = "apiVersion: v1\nkind: Config\ncurrent-context: gone\n\
                          clusters: [{name: c, cluster: {server: 'https://10.0.0.1'}}]\n\
-                         contexts: [{name: here, context: {cluster: c}}, {name: lost, context: {cluster: d}}]\n";
+                         contexts: \
+                         [{name: here, context: {cluster: c}}, {name: lost, context: {cluster: d}}]\n";
 
     async fn refused(options: KubernetesOptions) -> String {
         read(&options).await.err().unwrap().to_string()

@@ -192,8 +192,8 @@ async fn claim(options: &KubernetesOptions) -> Check {
             name: "claim",
             ok: false,
             detail: format!(
-                "the pod at {address} does not accept connections; its NetworkPolicy must allow this gateway, and its \
-                 server must listen on port {}",
+                "the pod at {address} does not accept connections; its NetworkPolicy must allow this \
+                 gateway, and its server must listen on port {}",
                 options.port
             ),
         },

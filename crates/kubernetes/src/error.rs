@@ -21,7 +21,8 @@ pub enum ClaimError {
     Internal(String),
     /// The API server cannot be reached, or broke off.
     #[error(
-        "{action}: the API server cannot be reached: {reason}; check its address in the kubeconfig, and the network"
+        "{action}: the API server cannot be reached: {reason}; check its address in the kubeconfig, and \
+         the network"
     )]
     Unreachable {
         /// Action that was tried.
@@ -31,7 +32,8 @@ pub enum ClaimError {
     },
     /// The API server answered 429 or 5xx until the time was over.
     #[error(
-        "{action}: the API server answered {status} for {waited:.1?}: {message}; it is overloaded or failing, try again later"
+        "{action}: the API server answered {status} for {waited:.1?}: {message}; it is overloaded or \
+         failing, try again later"
     )]
     Overloaded {
         /// Action that was tried.
@@ -45,7 +47,8 @@ pub enum ClaimError {
     },
     /// The credentials are not accepted: 401.
     #[error(
-        "{action}: the API server does not know these credentials (401 Unauthorized: {message}); renew the token or kubeconfig"
+        "{action}: the API server does not know these credentials (401 Unauthorized: {message}); renew \
+         the token or kubeconfig"
     )]
     Unauthorized {
         /// Action that was tried.
@@ -55,8 +58,8 @@ pub enum ClaimError {
     },
     /// RBAC denies it: 403.
     #[error(
-        "{action}: RBAC denies {permission} (403 Forbidden: {message}); add this verb to the Role of this account, as \
-         `deploy/helm/cellblock` does, and check with `cellblock doctor --kubernetes`"
+        "{action}: RBAC denies {permission} (403 Forbidden: {message}); add this verb to the Role of this \
+         account, as `deploy/helm/cellblock` does, and check with `cellblock doctor --kubernetes`"
     )]
     Forbidden {
         /// Action that was tried.
@@ -77,7 +80,8 @@ pub enum ClaimError {
         message: String,
     },
     /// agent-sandbox is not installed, or too old.
-    #[error("the cluster does not serve `{GROUP}/{VERSION}`, {}; install agent-sandbox 1.0 or newer with its extensions",
+    #[error("the cluster does not serve `{GROUP}/{VERSION}`, {}; install agent-sandbox 1.0 or newer with \
+             its extensions",
         served_instead(.served))]
     Version {
         /// The versions that it serves.
@@ -85,8 +89,8 @@ pub enum ClaimError {
     },
     /// No pod became ready in time.
     #[error(
-        "no pod of {pool} became ready within {waited:.1?}{}; the pool is exhausted: raise its `replicas`, or \
-         `kubernetes.claim_timeout` if pods start slowly",
+        "no pod of {pool} became ready within {waited:.1?}{}; the pool is exhausted: raise its \
+         `replicas`, or `kubernetes.claim_timeout` if pods start slowly",
         last_said(.reason, .message)
     )]
     PoolExhausted {
@@ -113,7 +117,8 @@ pub enum ClaimError {
     },
     /// Somebody else deleted the claim.
     #[error(
-        "the claim `{claim}` was deleted before its pod was ready; find out who deletes claims in this namespace"
+        "the claim `{claim}` was deleted before its pod was ready; find out who deletes claims in this \
+         namespace"
     )]
     Deleted {
         /// The claim.
@@ -121,8 +126,8 @@ pub enum ClaimError {
     },
     /// The sandbox has an address that no pod has.
     #[error(
-        "the sandbox `{sandbox}` has the address `{address}`, which is not that of a pod; no key is sent there. \
-         Check the controller of agent-sandbox"
+        "the sandbox `{sandbox}` has the address `{address}`, which is not that of a pod; no key is sent \
+         there. Check the controller of agent-sandbox"
     )]
     Address {
         /// The sandbox.
@@ -137,7 +142,8 @@ const LASTING: &[(&str, Blame, &str)] = &[
     (
         "ClaimExpired",
         Blame::Backend,
-        "its shutdown time passed: check the clocks of gateway and controller, or raise `kubernetes.shutdown_after`",
+        "its shutdown time passed: check the clocks of gateway and controller, or raise \
+         `kubernetes.shutdown_after`",
     ),
     (
         "SandboxExpired",

@@ -226,7 +226,9 @@ fn begun(error: ClientInitializeError) -> Failure {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => begun(*fallback),
         ClientInitializeError::JsonRpcError(error) => refused(&error),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => Failure::Unsupported {
-            what: "supports no common revision of the Model Context Protocol; supported here are 2025-11-25 and 2026-07-28".to_owned(),
+            what: "supports no common revision of the Model Context Protocol; supported here are \
+                   2025-11-25 and 2026-07-28"
+                .to_owned(),
         },
         error @ ClientInitializeError::ConnectionClosed(_) => Failure::Ended {
             when: "before it responded",

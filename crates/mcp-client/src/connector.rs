@@ -118,7 +118,8 @@ impl Connector for ServerConnector {
             missing.next().map_or(Ok(()), |tool| {
                 let (name, server) = (&self.name, self.server.label());
                 let text = format!(
-                    "{name}: the server `{server}` offers no tool `{}`; check `tools`, and `allowed_tools` of the server",
+                    "{name}: the server `{server}` offers no tool `{}`; check `tools`, and \
+                     `allowed_tools` of the server",
                     told(tool, 128)
                 );
                 Err(ConnectorError::new(ConnectorErrorKind::InvalidParameter, text))

@@ -160,7 +160,8 @@ mod tests {
         let error = Failure::NotStarted(Arc::new(missing)).of("we\nather");
         assert_eq!(
             error.to_string(),
-            "the server `we ather` could not be started (the operator's log has the reason); continue without it"
+            "the server `we ather` could not be started (the operator's log has the reason); continue \
+             without it"
         );
         assert_eq!(
             error.source().unwrap().to_string(),
@@ -170,11 +171,13 @@ mod tests {
         let (limit, actual) = (32 << 20, Some(200 << 20));
         assert_eq!(
             told(Failure::TooLarge { limit, actual }),
-            "the server `w` returned 209715200 bytes, the limit is 32 MiB; request less, such as fewer rows or columns"
+            "the server `w` returned 209715200 bytes, the limit is 32 MiB; request less, such as fewer \
+             rows or columns"
         );
         assert_eq!(
             told(Failure::TooLarge { limit, actual: None }),
-            "the server `w` returned more than the limit of 32 MiB; request less, such as fewer rows or columns"
+            "the server `w` returned more than the limit of 32 MiB; request less, such as fewer rows or \
+             columns"
         );
         let waiting = Failure::Waiting {
             last: Box::new(Failure::status(503)),
@@ -183,7 +186,8 @@ mod tests {
         };
         assert_eq!(
             told(waiting),
-            "the server `w` returned HTTP status 503; try again later, or continue without it (that was 3 s ago; it is tried again in 5 s)"
+            "the server `w` returned HTTP status 503; try again later, or continue without it (that was 3 \
+             s ago; it is tried again in 5 s)"
         );
     }
 }

@@ -195,9 +195,11 @@ mod tests {
     fn one_broken_tool_does_not_affect_the_others() {
         let mut listing = ListReader::default();
         let annotations = json!({"readOnlyHint": true});
-        let good = json!({"name": "good.tool/x", "description": "d".repeat(20_000), "inputSchema": {}, "annotations": annotations});
+        let good = json!({"name": "good.tool/x", "description": "d".repeat(20_000), "inputSchema": {},
+            "annotations": annotations});
         let tools = json!([
-            good, tool("twice"), tool("a b"), {"name": 5}, {"name": "none"}, {"name": "large", "inputSchema": {"description": "x".repeat(70_000)}},
+            good, tool("twice"), tool("a b"), {"name": 5}, {"name": "none"},
+            {"name": "large", "inputSchema": {"description": "x".repeat(70_000)}},
             tool("twice"), tool("hidden"), 7, tool("last"),
         ]);
         page(

@@ -146,7 +146,8 @@ mod tests {
 
     fn failed(stage: &str, reached: &str, message: &str) -> Value {
         json!({
-            "event": "mcp_call_failure", "server": "weather", "tool": "get", "stage": stage, "reached": reached,
+            "event": "mcp_call_failure", "server": "weather", "tool": "get", "stage": stage,
+            "reached": reached,
             "duration_ms": true, "message": message,
         })
     }
@@ -154,7 +155,8 @@ mod tests {
     #[test]
     fn a_call_reports_its_start_and_one_end() {
         let success = json!({
-            "event": "mcp_call_success", "server": "weather", "tool": "get", "result_bytes": 5, "tool_failed": false,
+            "event": "mcp_call_success", "server": "weather", "tool": "get", "result_bytes": 5,
+            "tool_failed": false,
             "duration_ms": true,
         });
         let events = told(|| ServerProbe::start("weather", "get", 17).succeed(5, false));

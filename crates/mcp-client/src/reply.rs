@@ -176,11 +176,13 @@ mod tests {
     fn bytes_and_links_are_objects() {
         let of = |content: Value| result(&json!({"content": [content]}));
         let picture = json!({"type": "image", "mimeType": "image/png", "data": "AAAA"});
-        let with_remarks = json!({"type": "image", "mimeType": "image/png", "data": "AAAA", "_meta": {"a": 1}, "annotations": {}});
+        let with_remarks = json!({"type": "image", "mimeType": "image/png", "data": "AAAA",
+            "_meta": {"a": 1}, "annotations": {}});
         assert_eq!(of(with_remarks), picture);
         assert_eq!(
             of(
-                json!({"type": "resource", "resource": {"uri": "a://b", "mimeType": "x/y", "blob": "AAAA", "_meta": {}}})
+                json!({"type": "resource", "resource": {"uri": "a://b", "mimeType": "x/y",
+                    "blob": "AAAA", "_meta": {}}})
             ),
             json!({"type": "resource", "uri": "a://b", "mimeType": "x/y", "data": "AAAA"})
         );

@@ -61,9 +61,16 @@ impl RequestedServers {
         let refused =
             |why: &dyn fmt::Display| ToolServerError::new(format!("the server `{label}` is not used: {why}"));
         let url = parse(&address.url).map_err(|error| refused(&error))?;
-        let pattern = self.allowed.iter().find(|pattern| pattern.allows(&url)).ok_or_else(|| {
-            refused(&"the operator does not allow its URL; use another server, or ask the operator to allow it")
-        })?;
+        let pattern = self
+            .allowed
+            .iter()
+            .find(|pattern| pattern.allows(&url))
+            .ok_or_else(|| {
+                refused(
+                    &"the operator does not allow its URL; use another server, or ask the operator to \
+                      allow it",
+                )
+            })?;
         let mut headers = address.headers;
         let at =
             Address::new(url.as_str(), &headers, self.options.allow_http).map_err(|error| refused(&error))?;
@@ -189,8 +196,8 @@ mod tests {
                 .is_ok()
         );
         let told = |address| allowed.at(address).unwrap_err().to_string();
-        let refused = "the server `a b` is not used: the operator does not allow its URL; use another server, or ask the operator \
-                       to allow it";
+        let refused = "the server `a b` is not used: the operator does not allow its URL; use another \
+                       server, or ask the operator to allow it";
         assert_eq!(
             told(address("a\nb", "https://evil.example/mcp?key=hunter2", "hunter2")),
             refused
@@ -204,7 +211,8 @@ mod tests {
         );
         assert_eq!(
             told(address("a", "https://u:hunter2@mcp.example.com/mcp", "k")),
-            "the server `a` is not used: read the server's URL: it must not contain a user or a password; use a header"
+            "the server `a` is not used: read the server's URL: it must not contain a user or a password; \
+             use a header"
         );
         let mut own = address("a", "https://mcp.example.com/mcp", "k");
         own.headers = vec![("Host".to_owned(), "hunter2".to_owned())];

@@ -188,7 +188,8 @@ mod tests {
             ),
             (
                 json!({"properties": {"a": {"$ref": "https://evil.example/schema.json"}}}),
-                "its input schema is invalid: `/properties/a/$ref` refers to another document, which is not fetched",
+                "its input schema is invalid: `/properties/a/$ref` refers to another document, which is \
+                 not fetched",
             ),
             (
                 json!({"properties": ["a"]}),

@@ -394,7 +394,8 @@ mod tests {
         wire.sending(&ClientJsonRpcMessage::request(list, RequestId::Number(1)));
         let schema =
             json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
-        let tools = json!([{"name": "a", "inputSchema": schema, "description": "long"}, {"name": "b", "inputSchema": 5}]);
+        let tools = json!([{"name": "a", "inputSchema": schema, "description": "long"},
+            {"name": "b", "inputSchema": 5}]);
         let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string();
         let message = told(&wire.read(&list).unwrap().unwrap());
         assert_eq!(

@@ -40,7 +40,8 @@ async fn answer(Query(how): Query<Vec<(String, String)>>, body: String) -> Respo
     let id = &message["id"];
     let result = match message["method"].as_str().unwrap() {
         "initialize" => {
-            json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}})
+            json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "t", "version": "1"}})
         }
         "tools/call" => {
             let events = how[0].1 == "events";
@@ -94,7 +95,8 @@ async fn a_result_of_200_mb_takes_little_more_than_its_limit() {
         let grown = peak().saturating_sub(before);
         assert_eq!(
             error.to_string(),
-            "the server `large` returned more than the limit of 32 MiB; request less, such as fewer rows or columns",
+            "the server `large` returned more than the limit of 32 MiB; request less, such as fewer rows \
+             or columns",
             "{how}"
         );
         assert!(grown < MOST_GROWTH, "{how}: {grown} bytes");

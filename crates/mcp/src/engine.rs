@@ -53,8 +53,8 @@ impl LazyInterpreter {
         self.running().await.map_err(|error| {
             tracing::error!(error = &*error as &dyn Error, "could not start the interpreter");
             Refusal::new(
-                "no sandbox can be made on this machine at present: Cellblock's own log says why. Tell the user to run \
-                 `cellblock doctor` there",
+                "no sandbox can be made on this machine at present: Cellblock's own log says why. Tell \
+                 the user to run `cellblock doctor` there",
             )
         })
     }

@@ -43,17 +43,18 @@ pub struct Options {
     /// Time after which a session ends that was hibernated because it was idle.
     #[serde(with = "Time")]
     pub hibernation_timeout: Duration,
-    /// Maximum number of sessions at a time. Beyond it, the idle session that was not used for the longest time makes room.
+    /// Maximum number of sessions at a time. Beyond it, the idle session that was not used for the
+    /// longest time makes room.
     pub max_sessions: usize,
-    /// Maximum number of sessions at a time per key. Beyond it, the idle session of that key that was not used for the longest
-    /// time makes room.
+    /// Maximum number of sessions at a time per key. Beyond it, the idle session of that key that
+    /// was not used for the longest time makes room.
     pub max_sessions_per_key: usize,
     /// Clients that get charts and pictures as images, after the text: `auto` (those that are known to show
     /// images to their model: Claude, Claude Code, Cursor, VS Code and the Inspector), `always` or `never`.
     /// Most others put images into the model's text, or drop them.
     pub images: ImageDisplay,
-    /// Add links to files and outputs after the text. Their URIs are in the text and in the structured content anyway, and some
-    /// frameworks fail on links.
+    /// Add links to files and outputs after the text. Their URIs are in the text and in the
+    /// structured content anyway, and some frameworks fail on links.
     pub links: bool,
     /// Maximum time of a call before a client that supports tasks gets a task instead of the result.
     #[serde(with = "Time")]
@@ -69,8 +70,8 @@ pub struct Options {
     /// need `none`.
     #[schemars(with = "String")]
     pub network: NetworkPolicy,
-    /// Offer the tools, resources and prompts that the conformance suite of the protocol asks for, so that it can be run against this
-    /// server; see `tests/clients/mcp/README.md`.
+    /// Offer the tools, resources and prompts that the conformance suite of the protocol asks for,
+    /// so that it can be run against this server; see `tests/clients/mcp/README.md`.
     pub conformance_fixtures: bool,
     /// Hosts that code reaches with `egress`.
     #[serde(skip)]

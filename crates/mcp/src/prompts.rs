@@ -13,15 +13,19 @@ use crate::tools::arguments::{EARLIER, SESSION};
 use cellblock_interpreter::hosting::Owner;
 
 const INTERPRETER: &str = "## Python (run_python)\n\n\
-    - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
-    notebook; so are figures that are open at the end. Print only what you need to read.\n\
-    - The first answer tells a session's handle. Pass it as `session_id` in all later calls: variables and files stay there. Without it every \
-    call begins anew.\n\
-    - Put data into the session with `upload_file` (it is found below /workspace), or work with the datasets in /tmp/data. The user's own \
-    files are not visible.\n\
-    - Write results below /workspace: each answer names new files; `download_file` reads them.\n\
-    - Code that raises is answered with its line and what to try. What ran before it is kept: correct the rest and go on.\n\
-    - Close a session that is not needed any more with `close_session`.";
+                           - `run_python` runs a cell of Python in an isolated sandbox without network. \
+                           The value of a trailing expression is shown, as in a notebook; so are figures \
+                           that are open at the end. Print only what you need to read.\n\
+                           - The first answer tells a session's handle. Pass it as `session_id` in all \
+                           later calls: variables and files stay there. Without it every call begins \
+                           anew.\n\
+                           - Put data into the session with `upload_file` (it is found below /workspace), \
+                           or work with the datasets in /tmp/data. The user's own files are not visible.\n\
+                           - Write results below /workspace: each answer names new files; `download_file` \
+                           reads them.\n\
+                           - Code that raises is answered with its line and what to try. What ran before \
+                           it is kept: correct the rest and go on.\n\
+                           - Close a session that is not needed any more with `close_session`.";
 
 /// The prompts of these toolsets.
 pub(crate) fn list(server: &McpShared) -> Vec<Prompt> {
@@ -115,8 +119,9 @@ async fn section(
 fn used_in_sessions(toolset: ToolsetKind, session: Option<&Use>, text: &str) -> String {
     if toolset.on_results {
         return format!(
-            "{text}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session_id` in every \
-             call. Each recorded result, and `reset_session`, gives back all failed attempts."
+            "{text}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and \
+             pass the same `session_id` in every call. Each recorded result, and `reset_session`, gives \
+             back all failed attempts."
         );
     }
     let handle = session.map_or_else(

@@ -66,13 +66,15 @@ impl From<Error> for Refusal {
             _ if error.is_disk_full() => {
                 log("the disk is full");
                 Self::new(
-                    "nothing was done: the disk of Cellblock's host is full. Tell the user to free space there, then call the tool again",
+                    "nothing was done: the disk of Cellblock's host is full. Tell the user to free space \
+                     there, then call the tool again",
                 )
             }
             (_, Retry::Never) => {
                 log("the sandbox failed");
                 Self::new(
-                    "the sandbox failed, and trying again will not help: tell the user to look into Cellblock's log",
+                    "the sandbox failed, and trying again will not help: tell the user to look into \
+                     Cellblock's log",
                 )
             }
             _ => {
@@ -127,7 +129,8 @@ mod tests {
         };
         assert_eq!(
             told(json!({"code": 1})),
-            "wrong arguments at `code`: invalid type: integer `1`, expected a string; see the input schema of `run_python`"
+            "wrong arguments at `code`: invalid type: integer `1`, expected a string; see the input \
+             schema of `run_python`"
         );
         assert_eq!(
             told(json!({})),
@@ -135,7 +138,8 @@ mod tests {
         );
         assert_eq!(
             told(json!({"code": "", "cod": 1})),
-            "wrong arguments at `cod`: unknown field `cod`, expected `code`; see the input schema of `run_python`"
+            "wrong arguments at `cod`: unknown field `cod`, expected `code`; see the input schema of \
+             `run_python`"
         );
     }
 
@@ -149,7 +153,8 @@ mod tests {
         let refused = arguments::<NestedArguments>("run_python", json!({"inner": 5})).unwrap_err();
         assert_eq!(
             refused.message,
-            "wrong arguments at `inner`: invalid type: integer `5`, expected an object; see the input schema of `run_python`"
+            "wrong arguments at `inner`: invalid type: integer `5`, expected an object; see the input \
+             schema of `run_python`"
         );
     }
 

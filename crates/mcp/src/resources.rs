@@ -27,13 +27,22 @@ pub(crate) fn templates(server: &McpShared) -> Vec<ResourceTemplate> {
     let mut templates = vec![
         ResourceTemplate::new(uri::ARTIFACT_TEMPLATE, "artifact")
             .with_title("What a call made")
-            .with_description("A table as Parquet, a chart as PNG or as its specification, a file as it was then; named by the sha256 of its bytes."),
+            .with_description(
+                "A table as Parquet, a chart as PNG or as its specification, a file as it \
+                 was then; named by the sha256 of its bytes.",
+            ),
         ResourceTemplate::new(uri::FILE_TEMPLATE, "session-file")
             .with_title("A file of a session")
-            .with_description("A file of the sandbox as it is now; `path` is absolute, such as /workspace/result.csv."),
+            .with_description(
+                "A file of the sandbox as it is now; `path` is absolute, such as \
+                 /workspace/result.csv.",
+            ),
         ResourceTemplate::new(uri::DATASET_TEMPLATE, "session-dataset")
             .with_title("Data of a session")
-            .with_description("A dataset in /tmp/data by its file's name, or a recorded tool result by its alias."),
+            .with_description(
+                "A dataset in /tmp/data by its file's name, or a recorded tool result by \
+                 its alias.",
+            ),
     ];
     if server.options.project.is_some() {
         templates.push(published::template());

@@ -43,9 +43,11 @@ const STOPPING: &str =
 /// Resources of one page.
 const PAGE: usize = 200;
 
-const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without network. The first call without `session_id` makes a session and \
-    gives its handle; pass it as `session_id` in later calls, so that variables and files are there. Sessions expire when they are not used. \
-    The addresses `cellblock://…` in answers are read with resources/read; `download_file` reads files by their path.";
+const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without network. The first call \
+                            without `session_id` makes a session and gives its handle; pass it as \
+                            `session_id` in later calls, so that variables and files are there. Sessions \
+                            expire when they are not used. The addresses `cellblock://…` in answers are \
+                            read with resources/read; `download_file` reads files by their path.";
 
 /// A server. Clones share sessions; all of them end when the last clone is gone.
 #[derive(Clone, Debug)]

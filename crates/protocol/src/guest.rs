@@ -239,7 +239,8 @@ pub enum ToGuest {
         /// The snapshot.
         snapshot: u64,
     },
-    /// Stops every process that `kill_all` would kill, and then makes the files equal to a snapshot, as `restore` does. Refused as
+    /// Stops every process that `kill_all` would kill, and then makes the files equal to a
+    /// snapshot, as `restore` does. Refused as
     /// `gone`, with nothing done, if the process that goes on with them cannot. `kill_stopped` comes when that goes on: taking apart
     /// a process with much memory takes milliseconds.
     RollBack {
@@ -263,7 +264,8 @@ pub enum ToGuest {
         /// Maximum number of differences.
         most: u32,
     },
-    /// Reads a part of a snapshot, in a form that `write_snapshot` takes in another sandbox. Answered by `content`.
+    /// Reads a part of a snapshot, in a form that `write_snapshot` takes in another sandbox.
+    /// Answered by `content`.
     ReadSnapshot {
         /// Repeated in the response.
         request: u64,

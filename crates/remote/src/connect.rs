@@ -216,8 +216,8 @@ impl RemoteConfig {
 
     fn plain(&self) -> Error {
         Error::request(format!(
-            "connect to the sandboxes at `{}`: code, data and key would be sent unencrypted to another machine; \
-             use `https://`, or allow it",
+            "connect to the sandboxes at `{}`: code, data and key would be sent unencrypted to another \
+             machine; use `https://`, or allow it",
             self.address()
         ))
     }

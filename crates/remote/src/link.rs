@@ -74,7 +74,8 @@ impl Link {
             return Err(Error::protocol(
                 "remote",
                 format!(
-                    "its protocol generation is {}.{}, not {GENERATION}.{}; run the same version of Cellblock on both sides",
+                    "its protocol generation is {}.{}, not {GENERATION}.{}; run the same version of \
+                     Cellblock on both sides",
                     hello.generation,
                     hello.frames,
                     cellblock_protocol::GENERATION

@@ -51,8 +51,8 @@ pub(crate) enum SandboxErrorKind {
         source: io::Error,
     },
     #[error(
-        "{action}: {reason}; no more processes are allowed: end some, or raise the limit (`ulimit -u` for the user, \
-         `pids.max` for the cgroup)"
+        "{action}: {reason}; no more processes are allowed: end some, or raise the limit (`ulimit -u` for \
+         the user, `pids.max` for the cgroup)"
     )]
     Processes { action: &'static str, reason: String },
     #[error("all {limit} user ids of this process's sandboxes are in use; end some sandboxes first")]

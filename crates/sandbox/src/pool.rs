@@ -26,7 +26,8 @@ use crate::shortage::Shortage;
 pub struct PoolConfig {
     /// Number of sandboxes kept ready, for each network policy in use; 0 creates each one on demand.
     pub ready: usize,
-    /// Maximum time that a request waits for a sandbox; while the image is still being imported, it waits longer.
+    /// Maximum time that a request waits for a sandbox; while the image is still being imported, it
+    /// waits longer.
     #[serde(with = "Time")]
     pub acquire_timeout: Duration,
 }

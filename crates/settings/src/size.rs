@@ -143,8 +143,10 @@ impl JsonSchema for Size {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A size: a number of bytes, or a number and `KiB`, `MiB`, `GiB`, `TiB` (of 1024) or `kB`, `MB`, `GB`, `TB` (of 1000).",
-            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)? *([kKmMgGtT][iI]?)?[bB]?$"}],
+            "description": "A size: a number of bytes, or a number and `KiB`, `MiB`, `GiB`, `TiB` (of \
+                            1024) or `kB`, `MB`, `GB`, `TB` (of 1000).",
+            "anyOf": [{"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": r"^\d+(\.\d+)? *([kKmMgGtT][iI]?)?[bB]?$"}],
         })
     }
 }

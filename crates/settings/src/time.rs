@@ -98,7 +98,8 @@ impl JsonSchema for Time {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "A time: a number of seconds, or a number and `h`, `m`, `s` or `ms`.",
-            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)? *(h|m|s|ms)?$"}],
+            "anyOf": [{"type": "number", "minimum": 0},
+                {"type": "string", "pattern": r"^\d+(\.\d+)? *(h|m|s|ms)?$"}],
         })
     }
 }

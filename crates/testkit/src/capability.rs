@@ -317,7 +317,8 @@ pub(crate) fn kubernetes_programs() -> Option<PathBuf> {
 /// Returns the wheel of pip that `python3` puts into new virtual environments.
 pub fn pip_wheel() -> Result<PathBuf, String> {
     let find = "import ensurepip, pathlib\n\
-                folders = [pathlib.Path(ensurepip.__file__).parent / '_bundled', pathlib.Path('/usr/share/python-wheels')]\n\
+                folders = [pathlib.Path(ensurepip.__file__).parent / '_bundled', \
+                pathlib.Path('/usr/share/python-wheels')]\n\
                 print(next(wheel for folder in folders for wheel in sorted(folder.glob('pip-*.whl'))))";
     let ran = Command::new("python3").args(["-I", "-c", find]).output();
     let output = ran.map_err(|error| format!("cannot run `python3`: {error}"))?;

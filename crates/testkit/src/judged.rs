@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn numbers_are_read_from_what_node_prints() {
-        let printed = "TAP version 13\nok 1 - # pass 7 of 9\n1..6\n# tests 6\n# pass 3\n# fail 1\n# cancelled 1\n# skipped 1\n# todo 0\n";
+        let printed = "TAP version 13\nok 1 - # pass 7 of 9\n1..6\n# tests 6\n# pass 3\n# fail 1\n\
+                       # cancelled 1\n# skipped 1\n# todo 0\n";
         assert_eq!(SuiteCounts::read(printed), Some(counts(3, 2, 1)));
     }
 

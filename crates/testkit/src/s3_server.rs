@@ -76,9 +76,11 @@ impl S3Server {
     fn request(&self, method: &str, path: &str, body: &[u8]) {
         let mut connection = TcpStream::connect(&self.address).unwrap();
         // Whoever sends no signature may not change objects; nobody checks it.
-        let signature = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+        let signature = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
+                         SignedHeaders=host, Signature=0";
         let head = format!(
-            "{method} {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: {signature}\r\nContent-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: {signature}\r\nContent-Length: {}\r\n\
+             \r\n",
             self.address,
             body.len()
         );

@@ -21,7 +21,8 @@ pub async fn choose(
     let minimum = minimum.unwrap_or_default();
     if choice == BackendChoice::Kubernetes {
         return Err(Error::request(
-            "the backend `kubernetes` is only for `cellblock serve`, with `backend: kubernetes` in its configuration",
+            "the backend `kubernetes` is only for `cellblock serve`, with `backend: kubernetes` in its \
+             configuration",
         ));
     }
     if let BackendChoice::Only(kind) = choice {
@@ -29,7 +30,8 @@ pub async fn choose(
             Ok(kind)
         } else {
             Err(Error::missing_protection(format!(
-                "backend `{kind}` is weaker than the minimum `{minimum}`; choose `{minimum}` or a stronger one"
+                "backend `{kind}` is weaker than the minimum `{minimum}`; choose `{minimum}` or a \
+                 stronger one"
             )))
         };
     }

@@ -89,8 +89,8 @@ impl HostAddress {
             return Ok(());
         }
         Err(format!(
-            "the image's template and the machine's kernel take {} of {} MiB, which leaves less than the memory limit of {} MiB; \
-             use an image whose template imports fewer modules",
+            "the image's template and the machine's kernel take {} of {} MiB, which leaves less than the \
+             memory limit of {} MiB; use an image whose template imports fewer modules",
             (total - left.min(total)) >> 20,
             total >> 20,
             limits.memory_bytes >> 20

@@ -236,7 +236,8 @@ impl<W: Wall> Machines<W> {
         self.template(directory).await.map_err(|reason| {
             let full = free_bytes(directory).filter(|free| *free < FULL_BYTES).map(|free| {
                 format!(
-                    "; `{}` has only {} MiB free: remove files there, or set `CELLBLOCK_HOME` to a larger disk",
+                    "; `{}` has only {} MiB free: remove files there, or set `CELLBLOCK_HOME` to a larger \
+                     disk",
                     directory.display(),
                     free >> 20
                 )
@@ -280,7 +281,8 @@ fn has_room(backend: &str, limit: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::request(format!(
-        "run sandboxes with {} MiB of memory in `{backend}`: a kernel needs {} MiB or more there; raise the memory limit",
+        "run sandboxes with {} MiB of memory in `{backend}`: a kernel needs {} MiB or more there; raise \
+         the memory limit",
         limit >> 20,
         LEAST_BYTES >> 20
     )))
@@ -304,7 +306,8 @@ pub(crate) async fn connected(
 ) -> Result<UnixStream, String> {
     let accepted = async {
         tokio::select! {
-            accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),
+            accepted = listener.accept() => accepted.map(|(stream,
+                _)| stream).map_err(|error| error.to_string()),
             () = owner.ended() => Err(format!("the machine ended: {}", owner.last_words())),
         }
     };

@@ -236,7 +236,10 @@ impl SnapshotStore {
         blocking(move || {
             create_private(&root).map_err(|error| failed("create", &root, &error))?;
             let path = root.join(facts.hash());
-            let shared = lock(&root.join(format!("{}.lock", facts.hash())), FlockOperation::LockShared)?;
+            let shared = lock(
+                &root.join(format!("{}.lock", facts.hash())),
+                FlockOperation::LockShared,
+            )?;
             let Ok(found) = fs::metadata(&path) else {
                 return Ok(None);
             };
@@ -247,7 +250,8 @@ impl SnapshotStore {
                     _shared: shared,
                 })),
                 Err(error) => {
-                    tracing::warn!(%error, path = %path.display(), "a snapshot is damaged and will be replaced");
+                    tracing::warn!(%error, path = %path.display(),
+                        "a snapshot is damaged and will be replaced");
                     Ok(None)
                 }
             }

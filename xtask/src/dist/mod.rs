@@ -29,13 +29,15 @@ pub enum ReleasePart {
     Tarball,
     /// The ready images `core` and `default`, and an index, which makes `dist/` a mirror
     Images,
-    /// The Debian package; if there is podman or docker, it is installed and its service started in a container
+    /// The Debian package; if there is podman or docker, it is installed and its service started in
+    /// a container
     Deb,
     /// The SHA-256 of everything above
     Sums,
     /// Installs everything into empty homes and runs cells there
     Install,
-    /// Container images with the ready images inside, in the store of podman or docker, run in every way of the guide, or in that of buildah
+    /// Container images with the ready images inside, in the store of podman or docker, run in
+    /// every way of the guide, or in that of buildah
     Container,
 }
 

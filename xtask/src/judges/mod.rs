@@ -112,7 +112,10 @@ impl Judge {
                     .context("run cargo")?;
                 let verdict = check::recorded(&check::file(root))?.remove(self.name);
                 verdict.with_context(|| {
-                    format!("`{test}` ended with {ran} and reported nothing; tests/clients/README.md installs its clients")
+                    format!(
+                        "`{test}` ended with {ran} and reported nothing; tests/clients/README.md \
+                         installs its clients"
+                    )
                 })
             }
         }

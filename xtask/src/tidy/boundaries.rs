@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn files_folders_and_functions_that_exist_are_tests() {
-        let page = "# Page\n\n- `no/test.rs`\n\n## A\n\n- `no/test.rs`\n\nTests:\n\n- `a/it.rs::holds`, as root\n\
+        let page = "# Page\n\n- `no/test.rs`\n\n## A\n\n- `no/test.rs`\n\nTests:\n\n\
+                    - `a/it.rs::holds`, as root\n\
                     - `a/test_it.py::test_holds`\n\n## B\n\nTests:\n\n- `a/it.rs`\n- `probes/files/`\n\
                     - `probes/files/terminal.py`\n";
         assert_eq!(found(page), [""; 0]);

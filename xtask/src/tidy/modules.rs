@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn imports_and_paths_in_code_and_in_macros_are_found() {
         let text = "use crate::a::{b::{C, D as E}, self, f::*};\nuse std::fmt;\n\
-                    fn f() {\n    println!(\"{}\", crate::g::h::<u8>(super::i));\n    super::super::j::k {};\n}\n";
+                    fn f() \
+                    {\n    println!(\"{}\", crate::g::h::<u8>(super::i));\n    super::super::j::k {};\n}\n";
         assert_eq!(
             paths(text, &["x", "y"]),
             [
@@ -192,7 +193,8 @@ mod tests {
 
     #[test]
     fn an_inline_module_is_one_level_below_and_one_for_tests_is_left_out() {
-        let text = "mod m {\n    use super::a;\n}\n#[cfg(test)]\nmod tests {\n    use super::b;\n    fn f() { if x { crate::c() } }\n}\nuse super::d;\n";
+        let text = "mod m {\n    use super::a;\n}\n#[cfg(test)]\n\
+                    mod tests {\n    use super::b;\n    fn f() { if x { crate::c() } }\n}\nuse super::d;\n";
         assert_eq!(paths(text, &["x"]), ["2:x::a a", "9:d d"]);
     }
 

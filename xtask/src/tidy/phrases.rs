@@ -143,7 +143,8 @@ mod tests {
             found("a.md", "Everything is deleted but\nfor files. *Told* once."),
             [(1, "but"), (2, "told")]
         );
-        let rust = "//! Whoever asks.\n/// `x` is\n/// no name.\nfn f() {\n    // told\n    g(\"x is no number\", told);\n}\n";
+        let rust = "//! Whoever asks.\n/// `x` is\n/// no name.\n\
+                    fn f() {\n    // told\n    g(\"x is no number\", told);\n}\n";
         assert_eq!(found("a.rs", rust), [(1, "whoever"), (2, "is"), (6, "is")]);
         assert_eq!(
             found("crates/guest/python/a.py", "\"\"\"Is told.\"\"\"\n"),

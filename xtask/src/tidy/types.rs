@@ -62,7 +62,8 @@ const ALLOWED: &[NameException] = &[
             "SkippedFile",
         ],
         packages: &["crates/interpreter", "crates/protocol"],
-        reason: "a message of a sandbox and the checked value that callers get; both names are in published schemas",
+        reason: "a message of a sandbox and the checked value that callers get; both names are in \
+                 published schemas",
     },
 ];
 
@@ -175,7 +176,8 @@ mod tests {
         assert_eq!(
             repeated(&files),
             [
-                "crates/x/src/a.rs:1: `Answer` is also defined at crates/y/src/a.rs:2; name one of them after its module"
+                "crates/x/src/a.rs:1: `Answer` is also defined at crates/y/src/a.rs:2; name one of them \
+                 after its module"
             ]
         );
     }

@@ -39,8 +39,8 @@ fn answer(request: &ModelRequest) -> ScriptedAnswer {
     }
     if !request.offered().any(|tool| tool.name == INTERPRETER) {
         return ScriptedAnswer::new().text(
-            "This is the demo of Cellblock, not a model: it runs Python and no more. Send the tool `code_interpreter` and a message \
-             with a Python block.",
+            "This is the demo of Cellblock, not a model: it runs Python and no more. Send the tool \
+             `code_interpreter` and a message with a Python block.",
         );
     }
     let text = said

@@ -43,8 +43,8 @@ impl ProviderEndpoint {
         let endpoint = Self::in_the_clear(base, key)?;
         if endpoint.key.is_some() && endpoint.base.scheme() == "http" && !is_loopback(&endpoint.base) {
             return Err(request(
-                "the key would be sent unencrypted over `http://` to another machine; use `https://`, or permit it with \
-                 `allow_http: true`",
+                "the key would be sent unencrypted over `http://` to another machine; use `https://`, or \
+                 permit it with `allow_http: true`",
             ));
         }
         Ok(endpoint)

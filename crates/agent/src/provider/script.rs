@@ -297,7 +297,8 @@ mod tests {
     #[tokio::test]
     async fn a_conversation_continues_with_the_results_of_its_calls() {
         let script = script(json!({"conversations": [{"when": "SUM", "answers": [
-            {"calls": [{"name": "code_interpreter", "arguments": {"code": "1 + 1"}}, {"name": "f", "arguments": "{broken", "id": "x"}]},
+            {"calls": [{"name": "code_interpreter", "arguments": {"code": "1 + 1"}},
+                {"name": "f", "arguments": "{broken", "id": "x"}]},
             {"text": "It is {{result}}."},
         ]}]}));
         for _ in 0..2 {

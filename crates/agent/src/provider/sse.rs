@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn events_are_the_same_wherever_pieces_are_cut_and_lines_end() {
-        let text = "\u{feff}: hello\n\nevent: a\ndata: {\"é\":\ndata:1}\nid: 7\n\n:\ndata\n\nevent: none\n\ndata: [DONE]";
+        let text = "\u{feff}: hello\n\nevent: a\ndata: {\"é\":\ndata:1}\nid: 7\n\n:\ndata\n\n\
+                    event: none\n\ndata: [DONE]";
         let expected = [("a", "{\"é\":\n1}"), ("", ""), ("", "[DONE]")];
         let expected: Vec<_> = expected
             .map(|(name, data)| (name.to_owned(), data.to_owned()))

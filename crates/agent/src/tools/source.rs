@@ -103,7 +103,10 @@ pub fn sources(
     if request.tools.iter().any(Tool::is_interpreter) {
         for configured in tools.configured.iter().filter(|configured| configured.always) {
             let label = configured.server.label();
-            let only_code = |tool: &Tool| matches!(tool, Tool::Mcp(tool) if tool.server_label == label && !tool.is_direct());
+            let only_code = |tool: &Tool| {
+                matches!(tool,
+                Tool::Mcp(tool) if tool.server_label == label && !tool.is_direct())
+            };
             if sources.iter().any(|source: &Source| source.label == label)
                 || request.tools.iter().any(only_code)
             {
@@ -155,7 +158,8 @@ fn configured(
     let label = &tool.server_label;
     if !tool.headers.0.is_empty() {
         let message = format!(
-            "`tools[{place}].headers` is for a server at a `server_url`; leave it out for `{label}`, which this gateway knows by its label"
+            "`tools[{place}].headers` is for a server at a `server_url`; leave it out for `{label}`, \
+             which this gateway knows by its label"
         );
         return Err(ApiError::invalid(
             format!("tools[{place}].headers"),

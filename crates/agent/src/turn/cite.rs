@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn every_link_is_cited_by_its_characters() {
         let mut files = vec![made("a", "/mnt/data/größe.csv"), made("b", "/mnt/data/b c.png")];
-        let text = "Größe: [hier](sandbox:/mnt/data/größe.csv), [x](sandbox:/mnt/data/b%20c.png), größe.csv, sandbox:/mnt/data/größe.csv.";
+        let text = "Größe: [hier](sandbox:/mnt/data/größe.csv), [x](sandbox:/mnt/data/b%20c.png), \
+                    größe.csv, sandbox:/mnt/data/größe.csv.";
         let expected = owned(&[
             ("a", "sandbox:/mnt/data/größe.csv"),
             ("b", "sandbox:/mnt/data/b%20c.png"),

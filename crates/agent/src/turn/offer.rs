@@ -18,8 +18,9 @@ use crate::wire::{AllowedMode, ChoiceMode, Function, Item, ResponseRequest, Tool
 const NAMED: usize = 100;
 
 /// The location of files.
-const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, `/workspace`: write a file there to hand it \
-                     to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`.";
+const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, \
+                     `/workspace`: write a file there to hand it to the user, and link it in the answer \
+                     as `[name](sandbox:/mnt/data/name)`.";
 
 /// The parts of a model's request that are the same in every step; only fetched data is added.
 pub(super) struct RequestTemplate {
@@ -189,18 +190,24 @@ fn plain(files: &str, about: Option<&str>) -> Function {
             "requirements": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Packages that are needed in addition to the installed ones, such as `rapidfuzz`.",
+                "description": "Packages that are needed in addition to the installed ones, such as \
+                                `rapidfuzz`.",
             },
         },
         "required": ["code"],
         "additionalProperties": false,
     });
     let description = match about {
-        None => "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
-                 Variables and files are kept from call to call. "
-            .to_owned()
-            + FILES,
-        Some(about) => format!("Runs Python in a sandbox and shows what it prints, and pictures that it writes. {about}"),
+        None => {
+            "Runs Python in a sandbox without a network and shows what it prints, its last value, \
+             tables and charts. Variables and files are kept from call to call. "
+                .to_owned()
+                + FILES
+        }
+        Some(about) => format!(
+            "Runs Python in a sandbox and shows what it prints, and pictures that it \
+             writes. {about}"
+        ),
     };
     Function {
         name: INTERPRETER.to_owned(),

@@ -12,8 +12,8 @@ use super::plan::{Budget, ChartIntent, Plan};
 /// Maximum number of derived texts that a best effort repeats.
 const DERIVED_TEXTS: usize = 3;
 
-const REMINDER: &str = "the user asked for a chart and none was emitted: make it with code_interpreter or render_chart, or answer again and say \
-                        why it cannot be made";
+const REMINDER: &str = "the user asked for a chart and none was emitted: make it with code_interpreter or \
+                        render_chart, or answer again and say why it cannot be made";
 
 /// The progress so far.
 #[derive(Clone, Debug, Default)]

@@ -78,7 +78,8 @@ impl DerivationTerms {
         tool.description = format!("{} {about}", tool.description);
         if !self.required {
             tool.description.push_str(
-                " Code that uses no results of tools needs no `postProcessingContract`; it does not see them, then.",
+                " Code that uses no results of tools needs no `postProcessingContract`; it does not see \
+                 them, then.",
             );
             if let Some(Value::Array(required)) = tool.input_schema.get_mut("required") {
                 required.retain(|name| name != "postProcessingContract");

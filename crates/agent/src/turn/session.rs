@@ -212,7 +212,8 @@ pub fn failed(error: &Error) -> CallResult {
 /// of the host, and are only logged.
 fn words(error: &Error) -> String {
     if error.is_disk_full() {
-        return "The code was not run: the server's disk is full. Trying again will not help until there is space on it; tell the user."
+        return "The code was not run: the server's disk is full. Trying again will not help until there \
+                is space on it; tell the user."
             .to_owned();
     }
     match (error.blame(), error.retry()) {

@@ -390,12 +390,14 @@ proptest! {
                     }
                     StoreAction::Unpin(owner) => {
                         let count = pins.iter().filter(|(of, _)| *of == owner).count();
-                        prop_assert_eq!(at.store.unpin(&format!("owner-{owner}")).await.unwrap(), count as u64);
+                        prop_assert_eq!(at.store.unpin(&format!("owner-{owner}")).await.unwrap(),
+                            count as u64);
                         pins.retain(|(of, _)| *of != owner);
                     }
                     StoreAction::Collect(referenced) => {
                         let before = here.len();
-                        here.retain(|n, old| !*old || referenced.contains(n) || pins.iter().any(|(_, of)| of == n));
+                        here.retain(|n, old| !*old || referenced.contains(n) || pins.iter().any(|(_,
+                            of)| of == n));
                         let referenced: Vec<_> = referenced.iter().map(|n| id(*n)).collect();
                         let collected = at.store.collect(&OLD, |id| referenced.contains(&id)).await.unwrap();
                         let removed = (before - here.len()) as u64;

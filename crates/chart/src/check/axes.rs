@@ -57,7 +57,8 @@ pub(super) fn complete(spec: &mut ChartSpec, columns: &Columns) {
 fn nulls(column: &ColumnSummary, columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
     if column.nulls > 0 {
         let message = format!(
-            "{} of {} rows have no value for {} and therefore no position in the chart; drop these rows, or fill the key",
+            "{} of {} rows have no value for {} and therefore no position in the chart; drop these rows, \
+             or fill the key",
             column.nulls,
             columns.rows,
             quoted(key)
@@ -78,7 +79,8 @@ fn repeated(spec: &ChartSpec, column: &ColumnSummary, columns: &Columns, key: &s
 
 pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> ChartProblem {
     let message = format!(
-        "{rows} rows have only {places} different values of {}; aggregate to one row each, or pivot so that each entity is a key of its own and a series",
+        "{rows} rows have only {places} different values of {}; aggregate to one row each, or pivot so \
+         that each entity is a key of its own and a series",
         quoted(key)
     );
     ChartProblem::new(code::DUPLICATE_ROWS, "data", message)
@@ -102,7 +104,8 @@ fn over_x(spec: &ChartSpec, column: &ColumnSummary, key: &str, problems: &mut Pr
         (Some(Type::Time | Type::Number) | None, Kind::Text | Kind::Mixed) if joined => (
             code::CATEGORICAL_RENDERED_AS_LINE,
             format!(
-                "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
+                "and a line joins them; {bars}, or set xAxis.type to category if they have an order that \
+                 a line may follow"
             ),
         ),
         (Some(Type::Time), Kind::Text | Kind::Mixed) => (
@@ -125,7 +128,8 @@ fn over_x(spec: &ChartSpec, column: &ColumnSummary, key: &str, problems: &mut Pr
         (Some(Type::Time), Kind::Number) if !is_epoch(column) => (
             code::AXIS_TYPE_MISMATCH,
             format!(
-                "from {} to {}, which are not seconds or milliseconds since 1970; write ISO 8601 times (a year as the text \"2024\"), or set xAxis.type to number",
+                "from {} to {}, which are not seconds or milliseconds since 1970; write ISO 8601 times (a \
+                 year as the text \"2024\"), or set xAxis.type to number",
                 column.min.unwrap_or_default(),
                 column.max.unwrap_or_default()
             ),

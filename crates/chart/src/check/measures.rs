@@ -26,7 +26,8 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
     for (at, measure) in expected.iter().enumerate() {
         if !shown.iter().any(|it| same(it, measure)) {
             let message = format!(
-                "no series shows {}; add one whose satisfies is this measure, and compute its values if no key has them",
+                "no series shows {}; add one whose satisfies is this measure, and compute its values if \
+                 no key has them",
                 quoted(measure)
             );
             problems.add(

@@ -67,7 +67,8 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
     }
     if columns.rows > MAX_ROWS as u64 {
         let message = format!(
-            "{} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows",
+            "{} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample \
+             to at most {MAX_ROWS} rows",
             columns.rows
         );
         problems.add(code::ROW_COUNT_TRUNCATION, "data", message);
@@ -75,7 +76,8 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
     let points = columns.rows.saturating_mul(spec.series.len() as u64);
     if points > MAX_POINTS as u64 {
         let message = format!(
-            "{} rows of {} series are {points} values, over the limit of {MAX_POINTS}; aggregate the rows, or show fewer series",
+            "{} rows of {} series are {points} values, over the limit of {MAX_POINTS}; aggregate the \
+             rows, or show fewer series",
             columns.rows,
             spec.series.len()
         );

@@ -137,7 +137,8 @@ fn meaningless(spec: &ChartSpec, problems: &mut Problems) {
         }
     }
     if kind == Histogram && spec.x_key.is_some() && spec.series.len() > 1 {
-        let message = "xKey with series means rows that are bins already, each with one count: give one series, or leave xKey out";
+        let message = "xKey with series means rows that are bins already, each with one count: give one \
+                       series, or leave xKey out";
         problems.add(code::MEANINGLESS_KEY, "series", message);
     }
 }

@@ -21,7 +21,8 @@ fn line(values: &[(i64, Option<f64>)]) -> Vec<SeriesCoverage> {
         .iter()
         .map(|(day, v)| json!({ "t": 1_704_067_200 + 86_400 * day, "v": v }))
         .collect();
-    let spec = json!({ "type": "line", "xKey": "t", "series": [{ "key": "v", "label": "V" }], "xAxis": { "type": "time" } });
+    let spec = json!({ "type": "line", "xKey": "t", "series": [{ "key": "v", "label": "V" }],
+        "xAxis": { "type": "time" } });
     chart(&spec, &rows).coverage()
 }
 
@@ -63,7 +64,8 @@ fn each_line_and_area_is_measured_and_nothing_else() {
         { "t": "2024-01-03", "a": null, "b": 1 },
     ]);
     let spec = json!({ "type": "composed", "xKey": "t", "series": [
-        { "key": "a", "type": "area" }, { "key": "b", "type": "bar" }, { "key": "b", "type": "line", "label": "B" },
+        { "key": "a", "type": "area" }, { "key": "b", "type": "bar" },
+        { "key": "b", "type": "line", "label": "B" },
     ] });
     let found: Vec<_> = chart(&spec, &rows)
         .coverage()
@@ -96,7 +98,8 @@ proptest! {
             let mut more = days.clone();
             more.insert(*slot.0, Some(0.0));
             let more: Vec<_> = more.into_iter().collect();
-            prop_assert_eq!(of(&more), ((expected >= 3).then(|| super::share(finite + 1, expected)), finite + 1, expected));
+            prop_assert_eq!(of(&more), ((expected >= 3).then(|| super::share(finite + 1, expected)),
+                finite + 1, expected));
         }
     }
 

@@ -207,7 +207,8 @@ impl<'a> Fields<'a> {
         };
         if entries.len() > MAX_ENTRIES {
             let message = format!(
-                "{} entries are over the limit of {MAX_ENTRIES}; show the most important ones, or sum up the rest",
+                "{} entries are over the limit of {MAX_ENTRIES}; show the most important ones, or sum up \
+                 the rest",
                 entries.len()
             );
             problems.add(code::TOO_LARGE, self.path(key), message);

@@ -167,11 +167,17 @@ fn spec() -> impl Strategy<Value = Value> {
 
 fn rows() -> impl Strategy<Value = Value> {
     let row = |at: usize| {
-        (number(), prop_oneof![1 => Just(Value::Null), 4 => number()], 0..9_u32).prop_map(move |(n, m, e)| {
-            let index = f64::from(u32::try_from(at).unwrap());
-            let day = format!("2024-01-{:02}", at + 1);
-            json!({ "t": day, "ts": 1_704_067_200 + at * 86_400, "s": format!("s{at}"), "n": n, "m": m, "e": f64::from(e) + index / 100.0, "z": null })
-        })
+        (
+            number(),
+            prop_oneof![1 => Just(Value::Null), 4 => number()],
+            0..9_u32,
+        )
+            .prop_map(move |(n, m, e)| {
+                let index = f64::from(u32::try_from(at).unwrap());
+                let day = format!("2024-01-{:02}", at + 1);
+                json!({ "t": day, "ts": 1_704_067_200 + at * 86_400, "s": format!("s{at}"), "n": n, "m": m,
+                "e": f64::from(e) + index / 100.0, "z": null })
+            })
     };
     (0..8_usize).prop_flat_map(move |count| {
         (0..count)

@@ -24,18 +24,16 @@ const LINE: usize = 14;
 /// Formats a time as briefly as its tick permits, where a reader who zooms chooses the ticks. A
 /// second line adds what the first tick leaves out: the date of a time of day, or the year of a
 /// date; the first days of a later year also show theirs.
-const MOMENT: &str = "[\
-    utcmilliseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S.%L') \
-    : utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') \
-    : utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') \
-    : utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %-d') \
-    : utcmonth(datum.value) ? utcFormat(datum.value, '%b') \
-    : utcFormat(datum.value, '%Y'), \
-    utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value) || utcmilliseconds(datum.value) \
-    ? (datum.index ? '' : utcFormat(datum.value, '%b %-d, %Y')) \
-    : (!datum.index || utcmonth(datum.value) == 0 && utcdate(datum.value) <= 7) \
-    && (utcmonth(datum.value) || utcdate(datum.value) > 1) ? utcFormat(datum.value, '%Y') \
-    : '']";
+const MOMENT: &str = "[utcmilliseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S.%L') : \
+                      utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') : \
+                      utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') \
+                      : utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %-d') : \
+                      utcmonth(datum.value) ? utcFormat(datum.value, '%b') : utcFormat(datum.value, \
+                      '%Y'), utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value) \
+                      || utcmilliseconds(datum.value) ? (datum.index ? '' : utcFormat(datum.value, '%b \
+                      %-d, %Y')) : (!datum.index || utcmonth(datum.value) == 0 && utcdate(datum.value) <= \
+                      7) && (utcmonth(datum.value) || utcdate(datum.value) > 1) ? utcFormat(datum.value, \
+                      '%Y') : '']";
 
 /// Returns the x channel without its field and names, which are in only one layer.
 pub(super) fn x(plot: &Plot<'_>) -> Value {
@@ -113,7 +111,8 @@ fn ticks(plot: &Plot<'_>) -> Value {
     let times: Vec<_> = times.into_iter().collect();
     let chosen = (!plot.spec.brush).then(|| times::continuous(&times)).flatten();
     let Some(chosen) = chosen else {
-        return json!({ "labelExpr": MOMENT, "labelOverlap": "greedy", "tickCount": { "expr": "clamp(width / 80, 3, 10)" } });
+        return json!({ "labelExpr": MOMENT, "labelOverlap": "greedy",
+            "tickCount": { "expr": "clamp(width / 80, 3, 10)" } });
     };
     let labels: Map<_, _> = chosen
         .iter()
@@ -229,7 +228,8 @@ fn written(axis: Option<&Axis>, scale: Option<&Scale>) -> Value {
 /// people, who know no 500m for a half either.
 fn brief(sign: &str) -> String {
     format!(
-        "abs(datum.value) < 1 ? format(datum.value, '{sign},.6~r') : replace(format(datum.value, '{sign},.6~s'), 'G', 'B')"
+        "abs(datum.value) < 1 ? format(datum.value, '{sign},.6~r') : replace(format(datum.value, \
+         '{sign},.6~s'), 'G', 'B')"
     )
 }
 

@@ -43,7 +43,8 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
         "encoding": {
             "x": channel("x", spec.x_axis.as_ref(), &x, &values),
             "y": channel("y", spec.y_axis.as_ref(), &y, &values),
-            "color": { "field": "value", "type": "quantitative", "scale": { "scheme": "viridis" }, "legend": legend },
+            "color": { "field": "value", "type": "quantitative", "scale": { "scheme": "viridis" },
+                "legend": legend },
             "tooltip": [
                 { "field": "x", "type": "nominal", "title": humanized(&x) },
                 { "field": "y", "type": "nominal", "title": humanized(&y) },

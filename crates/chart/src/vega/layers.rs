@@ -116,13 +116,15 @@ impl<'a> Layers<'a> {
             // A pointed corner would reach beyond the value.
             Mark::Line => {
                 let width = if self.plot.rows.len() < DENSE { 2.0 } else { 1.5 };
-                json!({ "type": "line", "strokeWidth": width, "strokeJoin": "round", "point": self.points(series) })
+                json!({ "type": "line", "strokeWidth": width, "strokeJoin": "round",
+                    "point": self.points(series) })
             }
             Mark::Scatter => json!({ "type": "point", "filled": true, "size": 45, "opacity": 0.75 }),
             Mark::Area => {
                 self.ranged(&mut encoding);
                 let opacity = if self.plot.spec.stacked { 0.85 } else { 0.4 };
-                json!({ "type": "area", "opacity": opacity, "line": { "strokeWidth": 1.5, "strokeJoin": "round" }, "point": self.points(series) })
+                json!({ "type": "area", "opacity": opacity,
+                    "line": { "strokeWidth": 1.5, "strokeJoin": "round" }, "point": self.points(series) })
             }
             Mark::Bar if continuous => {
                 self.ranged(&mut encoding);

@@ -14,7 +14,8 @@ fn vega(spec: &Value, rows: &Value) -> Value {
 
 #[test]
 fn stacks_grow_from_zero_both_ways_for_each_place() {
-    let rows = json!([{ "x": "p", "a": 2, "b": -1, "c": 3, "d": -4 }, { "x": "q", "a": null, "b": 1, "c": 1, "d": 1 }]);
+    let rows = json!([{ "x": "p", "a": 2, "b": -1, "c": 3, "d": -4 },
+        { "x": "q", "a": null, "b": 1, "c": 1, "d": 1 }]);
     let series = json!([{ "key": "a" }, { "key": "b" }, { "key": "c" }, { "key": "d" }]);
     let drawn = vega(
         &json!({ "type": "bar", "xKey": "x", "series": series, "stacked": true }),
@@ -45,7 +46,8 @@ fn stacks_grow_from_zero_both_ways_for_each_place() {
 fn no_key_or_name_of_the_rows_is_part_of_an_expression_or_a_path() {
     let key = "a'];alert(1)//.b[0]\\";
     let rows = json!([{ key: "2024-01-01", "v": 1 }, { key: "2024-01-02", "v": 2 }]);
-    let spec = json!({ "type": "line", "xKey": key, "series": [{ "key": "v", "label": "l'+alert(2)+'" }], "yAxis": { "format": "compact" } });
+    let spec = json!({ "type": "line", "xKey": key, "series": [{ "key": "v", "label": "l'+alert(2)+'" }],
+        "yAxis": { "format": "compact" } });
     let drawn = vega(&spec, &rows);
     let mut places = Vec::new();
     texts(&drawn, "", &mut places);
@@ -89,7 +91,8 @@ fn a_brush_zooms_where_the_axis_is_to_scale() {
     let rows = json!([{ "x": 1, "v": 1 }, { "x": 2, "v": 2 }]);
     let brush = |kind: &str| {
         let spec = json!({
-            "type": "bar", "xKey": "x", "yKey": "v", "brush": true, "xAxis": { "type": kind }, "referenceAreas": [{ "y1": 1 }],
+            "type": "bar", "xKey": "x", "yKey": "v", "brush": true, "xAxis": { "type": kind },
+            "referenceAreas": [{ "y1": 1 }],
         });
         vega(&spec, &rows)["layer"][1]["params"].clone()
     };
@@ -116,7 +119,8 @@ fn marks(view: &Value, into: &mut Vec<String>) {
 fn lines_are_above_bars_on_any_axes() {
     let rows = json!([{ "x": "2024-01-01", "a": 1, "b": 20 }, { "x": "2024-01-02", "a": 2, "b": 30 }]);
     let drawn = |line: &str, bars: &str| {
-        let series = json!([{ "key": "a", "type": "line", "yAxis": line }, { "key": "b", "type": "bar", "yAxis": bars }]);
+        let series = json!([{ "key": "a", "type": "line", "yAxis": line },
+            { "key": "b", "type": "bar", "yAxis": bars }]);
         let spec = json!({ "type": "composed", "xKey": "x", "series": series });
         let mut found = Vec::new();
         marks(&vega(&spec, &rows), &mut found);
@@ -130,10 +134,12 @@ fn lines_are_above_bars_on_any_axes() {
 fn an_axis_drawn_in_two_parts_has_one_range_and_is_shown_once() {
     let rows = json!([{ "x": "p", "a": 50, "b": 20, "c": 7 }, { "x": "q", "a": 60, "b": 30, "c": 8 }]);
     let series = json!([
-        { "key": "a", "type": "line" }, { "key": "b", "type": "bar" }, { "key": "c", "type": "bar", "yAxis": "right" },
+        { "key": "a", "type": "line" }, { "key": "b", "type": "bar" },
+        { "key": "c", "type": "bar", "yAxis": "right" },
     ]);
     let spec = json!({
-        "type": "composed", "xKey": "x", "xAxis": { "type": "category" }, "series": series, "referenceLines": [{ "y": 75 }],
+        "type": "composed", "xKey": "x", "xAxis": { "type": "category" }, "series": series,
+        "referenceLines": [{ "y": 75 }],
     });
     let drawn = vega(&spec, &rows);
     let mut found = Vec::new();

@@ -71,7 +71,8 @@ pub(super) fn config() -> Value {
 
 /// Returns a title in lines, aligned with the plot.
 pub(super) fn title(text: &str) -> Value {
-    json!({ "text": lines(text), "anchor": "start", "frame": "group", "fontSize": 14, "color": "#1c2329", "offset": 10 })
+    json!({ "text": lines(text), "anchor": "start", "frame": "group", "fontSize": 14, "color": "#1c2329",
+        "offset": 10 })
 }
 
 fn lines(text: &str) -> Vec<String> {

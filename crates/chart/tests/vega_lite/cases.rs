@@ -32,7 +32,10 @@ fn case(name: &'static str, spec: Value, rows: Value, seen: &[(&'static str, u64
 }
 
 fn days(values: &[(Value, Value)]) -> Value {
-    let row = |(at, (one, two)): (usize, &(Value, Value))| json!({ "day": format!("2024-03-{:02}", at + 1), "one": one, "two": two, "error": 0.5 });
+    let row = |(at, (one, two)): (usize, &(Value, Value))| {
+        json!({ "day": format!("2024-03-{:02}",
+        at + 1), "one": one, "two": two, "error": 0.5 })
+    };
     values.iter().enumerate().map(row).collect()
 }
 
@@ -72,8 +75,10 @@ pub(super) fn line() -> Vec<Case> {
                 "type": "line", "xKey": "day", "brush": true,
                 "series": [{ "key": "one", "errorKey": "error" }],
                 "xAxis": { "type": "time", "label": "Day" }, "yAxis": { "label": "Load", "format": "number" },
-                "referenceLines": [{ "y": 6.5, "label": "limit", "color": "#ff00ff" }, { "x": "2024-03-04", "label": "release" }],
-                "referenceAreas": [{ "x1": "2024-03-05", "x2": "2024-03-06", "label": "outage", "color": MARKED }, { "y1": 1, "fill": "gold" }],
+                "referenceLines": [{ "y": 6.5, "label": "limit", "color": "#ff00ff" },
+                    { "x": "2024-03-04", "label": "release" }],
+                "referenceAreas": [{ "x1": "2024-03-05", "x2": "2024-03-06", "label": "outage",
+                    "color": MARKED }, { "y1": 1, "fill": "gold" }],
             }),
             week(),
             &[(BLUE, 200), ("#ff00ff", 100), ("#5b6770", 100)],
@@ -96,8 +101,10 @@ pub(super) fn line() -> Vec<Case> {
         ),
         case(
             "line_over_ordered_names",
-            json!({ "type": "line", "xKey": "step", "series": [{ "key": "n" }], "xAxis": { "type": "category" } }),
-            json!([{ "step": "seen", "n": 1000 }, { "step": "clicked", "n": 120 }, { "step": "bought", "n": 9 }]),
+            json!({ "type": "line", "xKey": "step", "series": [{ "key": "n" }],
+                "xAxis": { "type": "category" } }),
+            json!([{ "step": "seen", "n": 1000 }, { "step": "clicked", "n": 120 },
+                { "step": "bought", "n": 9 }]),
             &[(BLUE, 300)],
         ),
     ]
@@ -116,7 +123,8 @@ pub(super) fn bar() -> Vec<Case> {
             "bars_on_each_other",
             json!({
                 "type": "bar", "xKey": "shop", "series": two, "stacked": true,
-                "referenceLines": [{ "x": "south", "label": "new" }], "referenceAreas": [{ "x1": "north", "x2": "south", "y1": 0, "y2": 5 }],
+                "referenceLines": [{ "x": "south", "label": "new" }],
+                "referenceAreas": [{ "x1": "north", "x2": "south", "y1": 0, "y2": 5 }],
             }),
             shops(),
             &[(BLUE, 5000), (ORANGE, 1000), ("#5b6770", 50)],
@@ -136,7 +144,8 @@ pub(super) fn bar() -> Vec<Case> {
         ),
         case(
             "bars_over_numbers_on_each_other",
-            json!({ "type": "bar", "xKey": "n", "yKey": "v", "xAxis": { "label": "Size", "format": "compact" } }),
+            json!({ "type": "bar", "xKey": "n", "yKey": "v",
+                "xAxis": { "label": "Size", "format": "compact" } }),
             json!([{ "n": 1000, "v": 1 }, { "n": 2000, "v": 3 }, { "n": 4000, "v": 2 }]),
             &[(BLUE, 5000)],
         ),
@@ -174,7 +183,8 @@ pub(super) fn scatter() -> Vec<Case> {
         ),
         case(
             "points_with_errors",
-            json!({ "type": "scatter", "xKey": "x", "series": [{ "key": "y", "errorKey": "e" }], "legend": true }),
+            json!({ "type": "scatter", "xKey": "x", "series": [{ "key": "y", "errorKey": "e" }],
+                "legend": true }),
             rows,
             &[(BLUE, 100)],
         ),
@@ -187,7 +197,8 @@ pub(super) fn composed() -> Vec<Case> {
             "bars_with_a_line_on_the_right_over_names",
             json!({
                 "type": "composed", "xKey": "shop", "brush": true,
-                "series": [{ "key": "sales", "type": "bar" }, { "key": "error", "type": "line", "yAxis": "right" }],
+                "series": [{ "key": "sales", "type": "bar" },
+                    { "key": "error", "type": "line", "yAxis": "right" }],
                 "xAxis": { "type": "category" },
             }),
             shops(),
@@ -198,8 +209,10 @@ pub(super) fn composed() -> Vec<Case> {
             json!({
                 "type": "composed", "xKey": "day", "brush": true,
                 "series": [
-                    { "key": "one", "type": "bar", "label": "bars" }, { "key": "two", "type": "area", "label": "area" },
-                    { "key": "two", "type": "line", "label": "line" }, { "key": "one", "type": "scatter", "label": "points" },
+                    { "key": "one", "type": "bar", "label": "bars" },
+                    { "key": "two", "type": "area", "label": "area" },
+                    { "key": "two", "type": "line", "label": "line" },
+                    { "key": "one", "type": "scatter", "label": "points" },
                 ],
             }),
             week(),
@@ -225,7 +238,8 @@ pub(super) fn histogram() -> Vec<Case> {
         ),
         case(
             "counts_of_two_keys",
-            json!({ "type": "histogram", "series": [{ "key": "a" }, { "key": "b" }], "yAxis": { "label": "rows" } }),
+            json!({ "type": "histogram", "series": [{ "key": "a" }, { "key": "b" }],
+                "yAxis": { "label": "rows" } }),
             rows,
             &[],
         ),
@@ -241,19 +255,24 @@ pub(super) fn histogram() -> Vec<Case> {
 pub(super) fn heatmap() -> Vec<Case> {
     let grid = |x: fn(i32) -> Value, y: fn(i32) -> Value| -> Value {
         (0..12)
-            .map(|at| json!({ "x": x(at % 4), "y": y(at / 4), "v": if at == 5 { Value::Null } else { json!(at) } }))
+            .map(|at| {
+                json!({ "x": x(at % 4), "y": y(at / 4),
+                "v": if at == 5 { Value::Null } else { json!(at) } })
+            })
             .collect()
     };
     vec![
         case(
             "cells_of_names",
-            json!({ "type": "heatmap", "xKey": "x", "yKey": "y", "valueKey": "v", "xAxis": { "label": "Hour" } }),
+            json!({ "type": "heatmap", "xKey": "x", "yKey": "y", "valueKey": "v",
+                "xAxis": { "label": "Hour" } }),
             grid(|x| json!(format!("h{x}")), |y| json!(format!("d{y}"))),
             &[("#440154", 5000), ("#fde725", 5000)],
         ),
         case(
             "cells_of_numbers_and_times",
-            json!({ "type": "heatmap", "xKey": "x", "yKey": "y", "valueKey": "v", "yAxis": { "type": "time" } }),
+            json!({ "type": "heatmap", "xKey": "x", "yKey": "y", "valueKey": "v",
+                "yAxis": { "type": "time" } }),
             grid(
                 |x| json!(30 - 10 * x),
                 |y| json!(format!("2024-03-{:02}T06:00:00Z", 9 - y)),
@@ -283,7 +302,8 @@ pub(super) fn candlestick() -> Vec<Case> {
             "candles_with_an_average_and_volume",
             json!({
                 "type": "candlestick", "xKey": "day", "ohlc": ohlc, "xAxis": { "type": "category" },
-                "series": [{ "key": "sma", "label": "average" }, { "key": "vol", "type": "bar", "yAxis": "right" }],
+                "series": [{ "key": "sma", "label": "average" },
+                    { "key": "vol", "type": "bar", "yAxis": "right" }],
                 "yAxisRight": { "format": "compact", "label": "volume" },
             }),
             rows,
@@ -302,9 +322,11 @@ fn trades() -> Value {
         };
         let price = f64::from(100 + at / 2 + at * 7 % 11);
         json!({
-            "day": date, "close_price": price, "volume": 1_000_000 + at * 370_000 % 2_900_000, "cost_usd": 90 + at * 5 % 17,
+            "day": date, "close_price": price, "volume": 1_000_000 + at * 370_000 % 2_900_000,
+            "cost_usd": 90 + at * 5 % 17,
             "rate_pct": 5.25 - f64::from(at / 9) * 0.25,
-            "o": price, "h": price + 3.0 + f64::from(at % 5), "l": price - 3.0 - f64::from(at % 3), "c": price + f64::from(at * 3 % 7) - 3.0,
+            "o": price, "h": price + 3.0 + f64::from(at % 5), "l": price - 3.0 - f64::from(at % 3),
+            "c": price + f64::from(at * 3 % 7) - 3.0,
         })
     };
     (0..36).map(row).collect()
@@ -331,8 +353,10 @@ pub(super) struct GoldenPicture {
 pub(super) fn golden() -> Vec<GoldenPicture> {
     let ohlc = json!({ "openKey": "o", "highKey": "h", "lowKey": "l", "closeKey": "c" });
     let regions = json!([
-        { "region": "North America", "revenue_usd": 41_300_000, "profit_usd": 6_200_000 }, { "region": "Europe", "revenue_usd": 28_900_000, "profit_usd": -3_100_000 },
-        { "region": "Asia Pacific", "revenue_usd": 33_000_000, "profit_usd": 4_700_000 }, { "region": "Latin America", "revenue_usd": 12_400_000, "profit_usd": 900_000 },
+        { "region": "North America", "revenue_usd": 41_300_000, "profit_usd": 6_200_000 },
+        { "region": "Europe", "revenue_usd": 28_900_000, "profit_usd": -3_100_000 },
+        { "region": "Asia Pacific", "revenue_usd": 33_000_000, "profit_usd": 4_700_000 },
+        { "region": "Latin America", "revenue_usd": 12_400_000, "profit_usd": 900_000 },
         { "region": "Africa", "revenue_usd": 7_800_000, "profit_usd": 1_200_000 },
     ]);
     let of = |name, size, spec, rows| GoldenPicture {
@@ -359,7 +383,8 @@ pub(super) fn golden() -> Vec<GoldenPicture> {
         of(
             "two_axes",
             [560, 340],
-            json!({ "type": "line", "xKey": "day", "series": [{ "key": "close_price" }, { "key": "rate_pct", "yAxis": "right" }] }),
+            json!({ "type": "line", "xKey": "day", "series": [{ "key": "close_price" },
+                { "key": "rate_pct", "yAxis": "right" }] }),
             trades(),
         ),
         of(
@@ -367,7 +392,8 @@ pub(super) fn golden() -> Vec<GoldenPicture> {
             [390, 300],
             json!({
                 "type": "composed", "xKey": "day",
-                "series": [{ "key": "close_price", "type": "line" }, { "key": "volume", "type": "bar", "yAxis": "right" }],
+                "series": [{ "key": "close_price", "type": "line" },
+                    { "key": "volume", "type": "bar", "yAxis": "right" }],
             }),
             trades(),
         ),
@@ -375,7 +401,8 @@ pub(super) fn golden() -> Vec<GoldenPicture> {
             "candles",
             [560, 340],
             json!({
-                "type": "candlestick", "xKey": "day", "ohlc": ohlc, "xAxis": { "type": "category" }, "yAxis": { "format": "currency" },
+                "type": "candlestick", "xKey": "day", "ohlc": ohlc, "xAxis": { "type": "category" },
+                "yAxis": { "format": "currency" },
                 "series": [{ "key": "volume", "type": "bar", "yAxis": "right" }],
             }),
             trades(),
@@ -383,7 +410,8 @@ pub(super) fn golden() -> Vec<GoldenPicture> {
         of(
             "bars",
             [390, 300],
-            json!({ "type": "bar", "xKey": "region", "series": [{ "key": "revenue_usd" }, { "key": "profit_usd" }] }),
+            json!({ "type": "bar", "xKey": "region",
+                "series": [{ "key": "revenue_usd" }, { "key": "profit_usd" }] }),
             regions,
         ),
         of(
@@ -391,7 +419,8 @@ pub(super) fn golden() -> Vec<GoldenPicture> {
             [560, 340],
             json!({
                 "type": "composed", "xKey": "month",
-                "series": [{ "key": "net_flow_usd", "type": "bar" }, { "key": "total", "type": "line", "yAxis": "right" }],
+                "series": [{ "key": "net_flow_usd", "type": "bar" },
+                    { "key": "total", "type": "line", "yAxis": "right" }],
             }),
             flows(12),
         ),

@@ -23,6 +23,7 @@ fn the_vega_lite_of_each_type_is_unchanged() {
         let rows = Rows::parse(rows.to_string().as_bytes()).unwrap();
         let chart = CheckedChart::new(&spec, rows, Some(name.replace('_', " ")), None);
         let chart = chart.unwrap_or_else(|error| panic!("{name}: {error}"));
-        insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(name, chart.vega_lite()); });
+        insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(name,
+            chart.vega_lite()); });
     }
 }

@@ -40,7 +40,8 @@ pub(crate) enum DatasetCommand {
         #[arg(value_name = "SLUG")]
         slug: String,
         /// Format of the file
-        #[arg(long, value_name = "FORMAT", value_parser = one_of(ExportFormat::ALL, ExportFormat::name), default_value = "parquet")]
+        #[arg(long, value_name = "FORMAT", value_parser = one_of(ExportFormat::ALL, ExportFormat::name),
+            default_value = "parquet")]
         format: ExportFormat,
         /// File to write, or `-` for stdout [default: a file in the current directory, named after
         /// the dataset]

@@ -157,8 +157,9 @@ mod tests {
         );
         assert_eq!(
             parse_quota("rooms=5").unwrap_err(),
-            "there is no quota `rooms`; there are sandboxes, concurrent_cells, cells_per_minute, cell_seconds_per_day, \
-             fetches_per_minute, fetched_bytes_per_day, upload_bytes_per_day, layers_per_day, stored_bytes"
+            "there is no quota `rooms`; there are sandboxes, concurrent_cells, cells_per_minute, \
+             cell_seconds_per_day, fetches_per_minute, fetched_bytes_per_day, upload_bytes_per_day, \
+             layers_per_day, stored_bytes"
         );
         assert_eq!(
             parse_quota("sandboxes=-1").unwrap_err(),

@@ -34,7 +34,8 @@ pub(crate) struct McpArgs {
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]
     pub(crate) datasets: Vec<DatasetArg>,
     /// End a session after it has been idle for this many seconds [default: 1800]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800",
+        hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
     /// Action at the idle timeout: `end`, or `hibernate`, which frees the memory of the session, keeps its
     /// files for a day, and with the backend gvisor also its variables
@@ -48,10 +49,12 @@ pub(crate) struct McpArgs {
     #[arg(long)]
     pub(crate) links: bool,
     /// Maximum number of sessions at a time; beyond it, the one that was idle for the longest time makes room
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 16,
+        value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) max_sessions: u16,
     /// Maximum number of tokens of text in a result
-    #[arg(long, value_name = "N", default_value_t = 8000, value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 8000,
+        value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
     pub(crate) max_tokens: u32,
     /// Use this image: a name, an ID, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]

@@ -105,7 +105,8 @@ pub(crate) enum SessionCommand {
         #[arg(value_name = "ID")]
         session: SessionId,
     },
-    /// Make independent sessions that begin with the variables and files of this one, and print their IDs, one per line
+    /// Make independent sessions that begin with the variables and files of this one, and print
+    /// their IDs, one per line
     ///
     /// All of them, or none. Each has its own sandbox with the same limits; the session itself is not
     /// changed. Random generators get new seeds in each, also those that code has made.
@@ -176,7 +177,9 @@ pub(crate) enum SessionCommand {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StartArgs {
     /// Tools of the session
-    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| !kind.runs_cells() && !kind.on_results), default_value = workbench::KIND.name)]
+    #[arg(long, value_name = "TOOLSET",
+        value_parser = kinds(|kind| !kind.runs_cells() && !kind.on_results),
+        default_value = workbench::KIND.name)]
     pub(crate) toolset: ToolsetKind,
     /// Libraries that scripts should use; `polars` uses the image of that name unless `--image`
     /// selects another
@@ -188,7 +191,8 @@ pub(crate) struct StartArgs {
     /// Limit the sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<Size>,
-    /// Add a package to those of the image, such as `six==1.17.0`, for all commands of the session; repeat it for several
+    /// Add a package to those of the image, such as `six==1.17.0`, for all commands of the session;
+    /// repeat it for several
     #[arg(long = "require", value_name = "PACKAGE")]
     pub(crate) requirements: Vec<String>,
     /// Make a file available in `/tmp/data`, read-only, under this name; repeat it for several
@@ -202,7 +206,8 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// End the session after it has been idle for this many seconds [default: 900]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900",
+        hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
     /// Action at the idle timeout: `end`, or `hibernate`, which frees the memory of the session, keeps its
     /// files for a day, and with the backend gvisor also its variables
@@ -241,7 +246,8 @@ pub(super) fn parse_dataset(text: &str) -> Result<DatasetArg, String> {
             path: path.into(),
         }),
         _ => Err(format!(
-            "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, such as `sales=data/sales.csv`"
+            "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, \
+             such as `sales=data/sales.csv`"
         )),
     }
 }
@@ -272,7 +278,8 @@ mod tests {
         assert_eq!(parse_dataset("north region/q1=a=b.csv"), Ok(dataset));
         for text in ["sales.csv", "=sales.csv", "sales="] {
             let message = format!(
-                "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, such as `sales=data/sales.csv`"
+                "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, \
+                 such as `sales=data/sales.csv`"
             );
             assert_eq!(parse_dataset(text), Err(message));
         }

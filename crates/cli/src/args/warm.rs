@@ -50,7 +50,8 @@ pub(crate) struct WarmStartArgs {
     #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
     /// End the host after nothing has used it for this time, such as `90s` or `1h`
-    #[arg(long, value_name = "TIME", value_parser = parse_idle, default_value = DEFAULT_IDLE, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_idle, default_value = DEFAULT_IDLE,
+        allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,

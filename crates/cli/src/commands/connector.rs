@@ -83,7 +83,8 @@ fn named(connectors: &[Arc<dyn Connector>], name: &str) -> Result<Arc<dyn Connec
 
 fn unknown(connector: &str, function: &str) -> Error {
     Error::Refused(format!(
-        "the connector `{connector}` has no function `{function}`; `cellblock connector show {connector}` lists them"
+        "the connector `{connector}` has no function `{function}`; `cellblock connector show {connector}` \
+         lists them"
     ))
 }
 

@@ -103,7 +103,8 @@ async fn found(project: &Project, slug: &str) -> Result<PublishedDataset> {
     dataset.ok_or_else(|| {
         let (slug, name) = (sanitize::line(slug), project.name());
         Error::Refused(format!(
-            "the project `{name}` has no dataset `{slug}`; `cellblock dataset list --project {name}` lists them"
+            "the project `{name}` has no dataset `{slug}`; `cellblock dataset list --project {name}` \
+             lists them"
         ))
     })
 }

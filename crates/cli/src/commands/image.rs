@@ -184,8 +184,8 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
 
 fn named_export(path: &Path) -> Error {
     Error::Refused(format!(
-        "`{}` is a file that `export` wrote, whose name is in it; write a format, such as `docker-archive`, before the path of a root \
-         filesystem",
+        "`{}` is a file that `export` wrote, whose name is in it; write a format, such as \
+         `docker-archive`, before the path of a root filesystem",
         path.display()
     ))
 }

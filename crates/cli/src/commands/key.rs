@@ -59,8 +59,8 @@ async fn act(args: KeyArgs) -> Result<()> {
             let exists = |name: &String| name == "*" || loaded.settings.has_connector(name);
             if let Some(unknown) = connectors.iter().find(|name| !exists(name)) {
                 return Err(Error::Refused(format!(
-                    "there is no connector `{unknown}`: the configuration has none of this name in `connectors`, and no `mcp_servers` of \
-                     this name whose `offer` is `code` or `both`"
+                    "there is no connector `{unknown}`: the configuration has none of this name in \
+                     `connectors`, and no `mcp_servers` of this name whose `offer` is `code` or `both`"
                 )));
             }
             if closes_server(&loaded, &keys).await? {
@@ -138,8 +138,9 @@ fn confirm_closing(loaded: &LoadedConfig, home: &Path, screen: &mut Screen, yes:
         RecordsPlace::Postgres(_) => "start it with another database".to_owned(),
     };
     screen.tell(&outcome::note(&sanitize::line(&format!(
-        "this is the first key: from now on, a server with these records rejects every client without a key, and revoking the key does not \
-         open it again. To do that, {reopening}, which also hides everything else that it keeps"
+        "this is the first key: from now on, a server with these records rejects every client without a \
+         key, and revoking the key does not open it again. To do that, {reopening}, which also hides \
+         everything else that it keeps"
     ))));
     let mut stdin = std::io::stdin().lock();
     if yes || !stdin.is_terminal() || !std::io::stderr().is_terminal() {
@@ -172,7 +173,8 @@ fn read_secret(file: &Path) -> Result<Secret> {
     let text = read.map_err(Error::own_file("read the secret in", file))?;
     Secret::parse(text.trim()).ok_or_else(|| {
         Error::Refused(format!(
-            "import a key: `{}` does not hold a secret, which is `cbk_` and 32 bytes in base64url without `=`, or `e2b_` and 40 hexadecimal digits",
+            "import a key: `{}` does not hold a secret, which is `cbk_` and 32 bytes in base64url without \
+             `=`, or `e2b_` and 40 hexadecimal digits",
             file.display()
         ))
     })

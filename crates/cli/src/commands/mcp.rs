@@ -103,7 +103,8 @@ fn options(args: &McpArgs) -> Result<Options> {
     }
     if !options.network.is_none() && options.toolsets.iter().any(|kind| kind.on_results) {
         return Err(Error::Refused(format!(
-            "`--network {}` is not for `--toolset derivation`, whose code never has a network; remove one of them",
+            "`--network {}` is not for `--toolset derivation`, whose code never has a network; remove one \
+             of them",
             options.network
         )));
     }

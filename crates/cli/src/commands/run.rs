@@ -472,7 +472,8 @@ impl RunState {
         }
         let code = cells.iter().map(|named| named.cell.code.as_str());
         if hint::helps(took, code, &self.preloaded) {
-            let hint = "`cellblock warm start` keeps the image's libraries imported, so that the next runs start at once";
+            let hint = "`cellblock warm start` keeps the image's libraries imported, so that the next \
+                        runs start at once";
             self.tell(&format!("{}: {hint}", styled(NOTE, "hint")));
         }
     }
@@ -537,12 +538,15 @@ fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
         && (args.guard.is_some() || args.dry_run || args.fetches || !args.setup.is_empty())
     {
         return Err(Error::Refused(
-            "`--guard`, `--setup`, `--dry-run` and `--fetches` are for cells, and `--toolset derivation` runs none; remove them".to_owned(),
+            "`--guard`, `--setup`, `--dry-run` and `--fetches` are for cells, and `--toolset derivation` \
+             runs none; remove them"
+                .to_owned(),
         ));
     }
     if args.toolset.toolset == Some(DERIVATION) && !args.language.is_python() {
         return Err(Error::Refused(format!(
-            "`--language {}` is not for `--toolset derivation`, whose code is checked before it runs; write it in Python",
+            "`--language {}` is not for `--toolset derivation`, whose code is checked before it runs; \
+             write it in Python",
             args.language.name()
         )));
     }

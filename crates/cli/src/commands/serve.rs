@@ -46,11 +46,12 @@ use pods::StartingServer;
 
 /// Note about the server at `sandbox_url`.
 const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox_url`";
-const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
-                        there are no containers and no sessions, and nothing is served at `/mcp`";
+const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and \
+                        files are not kept from call to call, and there are no containers and no \
+                        sessions, and nothing is served at `/mcp`";
 /// Hint for servers that only execute, which have no sandboxes to give.
-const SERVES_NOTHING: &str = "serve: servers that only execute have no sandboxes, so there are none that `remote.serve` could give to others; \
-                              remove one of the two";
+const SERVES_NOTHING: &str = "serve: servers that only execute have no sandboxes, so there are none that \
+                              `remote.serve` could give to others; remove one of the two";
 
 /// Serves until a signal stops it.
 pub(crate) async fn run(args: ServeArgs) -> ExitCode {
@@ -158,7 +159,8 @@ async fn records(loaded: &LoadedConfig, home: &Home) -> Result<(Records, Option<
 
 fn in_use(state: &Path) -> String {
     format!(
-        "serve: another server has its state in `{}`; end it, or name another directory by the key `state` or by CELLBLOCK_SERVE__STATE",
+        "serve: another server has its state in `{}`; end it, or name another directory by the key \
+         `state` or by CELLBLOCK_SERVE__STATE",
         state.display()
     )
 }

@@ -74,7 +74,8 @@ fn table(tools: &[ToolEntry]) -> String {
             first_sentence(&tool.description),
         );
     }
-    text + "\nArguments in brackets are optional. `cellblock tools list --json` prints the JSON Schemas of arguments and results."
+    text + "\nArguments in brackets are optional. `cellblock tools list --json` prints the JSON Schemas \
+            of arguments and results."
 }
 
 /// The names of a tool's arguments, those that it needs first and the others in brackets.

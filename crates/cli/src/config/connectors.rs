@@ -155,7 +155,8 @@ impl LoadedConfig {
         match read {
             Ok(value) if value.len() < MIN_SECRET_BYTES => {
                 let text = format!(
-                    "the value is shorter than {MIN_SECRET_BYTES} bytes, so it could not be removed from answers; use a longer one"
+                    "the value is shorter than {MIN_SECRET_BYTES} bytes, so it could not be removed from \
+                     answers; use a longer one"
                 );
                 check.wrong(path, text);
                 None

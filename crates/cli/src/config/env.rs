@@ -28,7 +28,8 @@ pub(super) fn overlay(
         let origin = Origin::Variable(name);
         if path.iter().any(String::is_empty) {
             let message = format!(
-                "part of the name is empty; the name for the key `limits.memory`, for example, is `{PREFIX}LIMITS__MEMORY`"
+                "part of the name is empty; the name for the key `limits.memory`, for example, is \
+                 `{PREFIX}LIMITS__MEMORY`"
             );
             return Err(Mistake::told(Some(origin), message));
         }

@@ -40,7 +40,8 @@ impl Settings {
         if self.sandbox_url.is_some() {
             check.wrong(
                 &["sandbox_url"],
-                "cannot be combined with `backend: kubernetes`: code runs in one place; remove one of the two",
+                "cannot be combined with `backend: kubernetes`: code runs in one place; remove one of the \
+                 two",
             );
         }
         if let Err((key, reason)) = self.kubernetes.check() {
@@ -49,7 +50,8 @@ impl Settings {
         let (claim, acquire) = (self.kubernetes.claim_timeout, self.pool.acquire_timeout);
         if claim >= acquire {
             let message = format!(
-                "must be less than `pool.acquire_timeout` ({}), so that its error names the reason; lower it, or raise that one",
+                "must be less than `pool.acquire_timeout` ({}), so that its error names the reason; lower \
+                 it, or raise that one",
                 Time(acquire)
             );
             check.wrong(&["kubernetes", "claim_timeout"], message);
@@ -57,21 +59,22 @@ impl Settings {
         if !self.sandbox_allow_http {
             check.wrong(
                 &["sandbox_allow_http"],
-                "must be `true` with `backend: kubernetes`: code, data and the key travel to pods unencrypted; use it only in a \
-                 cluster whose network nobody else can read",
+                "must be `true` with `backend: kubernetes`: code, data and the key travel to pods \
+                 unencrypted; use it only in a cluster whose network nobody else can read",
             );
         }
         if self.minimum_backend.is_some_and(|it| it > BackendKind::Process) {
             check.wrong(
                 &["minimum_backend"],
-                "cannot be combined with `backend: kubernetes`: the wall around a pod is not known here; set the runtime class in the \
-                 SandboxTemplate, and remove this key",
+                "cannot be combined with `backend: kubernetes`: the wall around a pod is not known here; \
+                 set the runtime class in the SandboxTemplate, and remove this key",
             );
         }
         if self.image != ImageName::default() {
             check.wrong(
                 &["image"],
-                "cannot be combined with `backend: kubernetes`, whose pods have their own image; remove this key",
+                "cannot be combined with `backend: kubernetes`, whose pods have their own image; remove \
+                 this key",
             );
         }
         self.check_key(check);

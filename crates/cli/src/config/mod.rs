@@ -74,19 +74,23 @@ pub(crate) use tool_servers::OfferedServer;
 pub(crate) struct Settings {
     /// Address to listen on.
     pub(crate) listen: Listen,
-    /// URL at which other servers that share `records` reach this one, such as `http://10.0.0.3:8080`. They forward requests to it whose
-    /// session, container or running response it has.
+    /// URL at which other servers that share `records` reach this one, such as
+    /// `http://10.0.0.3:8080`. They forward requests to it whose session, container or running
+    /// response it has.
     pub(crate) advertise: Option<AdvertisedUrl>,
     /// Directory for the state that the server keeps across restarts. Default: `gateway` below
     /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
-    /// Postgres database for the server's records, which several servers can share: an environment variable or a file with its URL, such as
+    /// Postgres database for the server's records, which several servers can share: an environment
+    /// variable or a file with its URL, such as
     /// `postgres://user:password@host/database`, or the URL itself if it has no password. Default: the file `records.sqlite` in `state`.
     pub(crate) records: Option<GivenValue>,
-    /// Image for sandboxes: a name, an ID, or a TOML file that describes one. `CELLBLOCK_IMAGE` changes the default.
+    /// Image for sandboxes: a name, an ID, or a TOML file that describes one. `CELLBLOCK_IMAGE`
+    /// changes the default.
     #[schemars(with = "String")]
     pub(crate) image: ImageName,
-    /// Mirror from which the image is pulled if it is missing: a folder, `https://…` or `oci://HOST/REPOSITORY`. Default: the one that
+    /// Mirror from which the image is pulled if it is missing: a folder, `https://…` or
+    /// `oci://HOST/REPOSITORY`. Default: the one that
     /// `CELLBLOCK_IMAGE_MIRROR` names, if it is set.
     pub(crate) image_mirror: Option<String>,
     /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
@@ -96,8 +100,8 @@ pub(crate) struct Settings {
     pub(crate) sandbox_key_env: Option<String>,
     /// File with the server's key. With `backend: kubernetes`, both are the key of the servers in pods.
     pub(crate) sandbox_key_file: Option<PathBuf>,
-    /// Allow sending code, data and the key to another machine over unencrypted `http://`; required with `backend: kubernetes`, since
-    /// pods have no certificates.
+    /// Allow sending code, data and the key to another machine over unencrypted `http://`; required
+    /// with `backend: kubernetes`, since pods have no certificates.
     pub(crate) sandbox_allow_http: bool,
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
@@ -112,12 +116,15 @@ pub(crate) struct Settings {
     pub(crate) requirements: RequirementOptions,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
-    /// Wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or `auto`, the strongest that works; or `kubernetes`,
-    /// pods of a cluster. Default: `process`, or `auto` if `minimum_backend` is set.
+    /// Wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or `auto`, the
+    /// strongest that works; or `kubernetes`, pods of a cluster. Default: `process`, or `auto` if
+    /// `minimum_backend` is set.
     pub(crate) backend: Option<BackendChoice>,
-    /// Weakest wall that may be used: `process`, `gvisor` or `microvm`. The server does not start behind a weaker one.
+    /// Weakest wall that may be used: `process`, `gvisor` or `microvm`. The server does not start
+    /// behind a weaker one.
     pub(crate) minimum_backend: Option<BackendKind>,
-    /// Maximum size on disk of the state of a session that is hibernated with its variables, which needs the backend
+    /// Maximum size on disk of the state of a session that is hibernated with its variables, which
+    /// needs the backend
     /// `gvisor` or `microvm`. Default: what its sandbox can have in memory.
     pub(crate) hibernated_size: Option<Size>,
     pub(crate) gvisor: GvisorOptions,

@@ -33,7 +33,8 @@ impl Settings {
                 if said {
                     check.wrong(
                         &[key],
-                        "has an effect only with `sandbox_url` or `backend: kubernetes`; set one of these, or remove this one",
+                        "has an effect only with `sandbox_url` or `backend: kubernetes`; set one of \
+                         these, or remove this one",
                     );
                 }
             }
@@ -51,7 +52,8 @@ impl Settings {
         if self.image != ImageName::default() {
             check.wrong(
                 &["image"],
-                "cannot be combined with `sandbox_url`, whose server has its own image; remove one of the two",
+                "cannot be combined with `sandbox_url`, whose server has its own image; remove one of the \
+                 two",
             );
         }
     }

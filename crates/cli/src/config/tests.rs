@@ -188,8 +188,8 @@ fn pods_need_a_build_that_claims_them() {
     let text = "backend: kubernetes\nsandbox_allow_http: true\nkubernetes: {warm_pool: w}";
     assert_eq!(
         load(text, &[]).unwrap_err(),
-        "read the configuration: cellblock.yaml:1:10: `backend`: this build lacks `kubernetes`: rebuild with `--features kubernetes` \
-         (or `--features full`)"
+        "read the configuration: cellblock.yaml:1:10: `backend`: this build lacks `kubernetes`: rebuild \
+         with `--features kubernetes` (or `--features full`)"
     );
 }
 
@@ -262,8 +262,10 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "sandbox_url: http://h\nsandbox_key_env: A\nsandbox_key_file: b\nimage: mine",
         "sandbox_url: http://h\nsandbox_key_env: CELLBLOCK_TEST_NO_SUCH_KEY",
         "backend: kubernetes",
-        "backend: kubernetes\nsandbox_url: http://h\nsandbox_allow_http: true\nkubernetes: {warm_pool: w, template: t}",
-        "backend: kubernetes\nsandbox_allow_http: true\nminimum_backend: gvisor\nimage: mine\nkubernetes: {warm_pool: w, claim_timeout: 1m}",
+        "backend: kubernetes\nsandbox_url: http://h\nsandbox_allow_http: true\n\
+         kubernetes: {warm_pool: w, template: t}",
+        "backend: kubernetes\nsandbox_allow_http: true\nminimum_backend: gvisor\nimage: mine\n\
+         kubernetes: {warm_pool: w, claim_timeout: 1m}",
         "kubernetes: {warm_pool: w}",
         "remote: {serve: maybe}",
     ] {
@@ -297,7 +299,8 @@ fn mistakes_in_variables_are_told_with_their_names() {
 fn where_code_runs_is_said_in_two_forms() {
     for text in [
         "sandbox_url: https://far.example\nlimits: {cell_timeout: 20}",
-        "providers: {code_interpreter: {enabled: true, settings: {sandbox_url: 'https://far.example', execution_timeout: 20.0}}}",
+        "providers: \
+         {code_interpreter: {enabled: true, settings: {sandbox_url: 'https://far.example', execution_timeout: 20.0}}}",
     ] {
         let loaded = load(text, &[]).unwrap();
         let site = loaded.site().unwrap().unwrap();
@@ -417,8 +420,8 @@ fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     let error = loaded.models(Models::default()).unwrap_err();
     assert_eq!(
         told(&error, folder.path()),
-        "read the configuration: cellblock.yaml:2:41: `providers.s.script`: read the configuration: script.yaml:2:5: `answers.0.txt`: unknown \
-         key; did you mean `text`?"
+        "read the configuration: cellblock.yaml:2:41: `providers.s.script`: read the configuration: \
+         script.yaml:2:5: `answers.0.txt`: unknown key; did you mean `text`?"
     );
 }
 

@@ -260,11 +260,12 @@ mod tests {
         error.exception = "ValueError".into();
         error.message = "no share".into();
         error.notes.clear();
-        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 2, in <module>\n    1 / 0\n    ~~^~~\n\
+        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 2, in \
+                           <module>\n    1 / 0\n    ~~^~~\n\
                            ZeroDivisionError: division by zero\n\
                            \nThe above exception was the direct cause of the following exception:\n\n\
-                           Traceback (most recent call last):\n  File \"report.py\", line 4, in <module>\n    \
-                           raise ValueError('no share') from error\nValueError: no share\n"
+                           Traceback (most recent call last):\n  File \"report.py\", line 4, in \
+                           <module>\n    raise ValueError('no share') from error\nValueError: no share\n"
             .into();
         insta::assert_snapshot!(plain(&error), @r#"
         Traceback (most recent call last):
@@ -303,7 +304,8 @@ mod tests {
         error.exception = "ExceptionGroup".into();
         error.message = "several (2 sub-exceptions)".into();
         error.notes.clear();
-        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 1, in <module>\n    raise group\n\
+        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 1, in \
+                           <module>\n    raise group\n\
                            ExceptionGroup: several (2 sub-exceptions)\n\
                            \x20 ---- 1 of 2 ----\n\x20 ValueError: one\n\
                            \x20 ---- 2 of 2 ----\n\x20 TypeError: two\nnote: a hint\n"
@@ -327,7 +329,8 @@ mod tests {
         error.exception = "NameError".into();
         error.message = "name 'prnt' is not defined".into();
         error.notes.clear();
-        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 1, in <module>\n    prnt(1)\n    ^^^^\n\
+        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 1, in \
+                           <module>\n    prnt(1)\n    ^^^^\n\
                            NameError: name 'prnt' is not defined. Did you mean: 'print'?\n"
             .into();
         insta::assert_snapshot!(plain(&error), @r"

@@ -120,8 +120,9 @@ impl FailureReport {
 /// Prints one line of JSON. If its reader has closed the pipe, the run has not failed.
 pub(crate) fn print(report: &impl Serialize) {
     let json = serde_json::to_string(report).unwrap_or_else(|error| {
-        serde_json::json!({ "outcome": "error", "error": { "code": "backend", "message": error.to_string(), "hints": [] } })
-            .to_string()
+        serde_json::json!({ "outcome": "error", "error": { "code": "backend",
+            "message": error.to_string(), "hints": [] } })
+        .to_string()
     });
     let _ = writeln!(std::io::stdout(), "{}", sanitize::json(&json));
 }

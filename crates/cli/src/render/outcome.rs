@@ -43,7 +43,8 @@ pub(crate) fn omissions(execution: &Execution) -> Vec<String> {
 
 fn truncation(name: &str, stream: &StreamText) -> String {
     note(&format!(
-        "only a part of {name} is shown: the cell wrote {}; print a summary, or write the data to a file in /tmp/output",
+        "only a part of {name} is shown: the cell wrote {}; print a summary, or write the data to a file \
+         in /tmp/output",
         Size(stream.bytes)
     ))
 }

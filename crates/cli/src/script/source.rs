@@ -78,8 +78,9 @@ impl ScriptSource {
         let file = file.display();
         let all: Vec<_> = self.arguments.iter().map(|other| format!("-f {other}")).collect();
         Err(Error::Refused(format!(
-            "`{first}` would be an argument of `{file}`, not a second script; to run one after the other, write \
-             `cellblock run -f {file} {}`; to give it to the script, write `cellblock run -f {file} -- {first}`",
+            "`{first}` would be an argument of `{file}`, not a second script; to run one after the other, \
+             write `cellblock run -f {file} {}`; to give it to the script, write `cellblock run -f {file} \
+             -- {first}`",
             all.join(" ")
         )))
     }
@@ -106,8 +107,8 @@ impl ScriptSource {
         };
         let file = file.display();
         Err(Error::Refused(format!(
-            "`{ours}` is after `{file}`, so it would be an argument of the script, which reads none; options of `cellblock run` \
-             stand before the file: `cellblock run {ours} … {file}`"
+            "`{ours}` is after `{file}`, so it would be an argument of the script, which reads none; \
+             options of `cellblock run` stand before the file: `cellblock run {ours} … {file}`"
         )))
     }
 }

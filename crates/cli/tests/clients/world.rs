@@ -66,8 +66,8 @@ impl World {
             format!(
                 "listen: {address}\n\
                  providers:\n  \
-                   chat: {{type: chat, base_url: '{base}', models: [mock-chat]}}\n  \
-                   responses: {{type: responses, base_url: '{base}', models: [mock-responses, gpt-5-mock]}}\n\
+                 chat: {{type: chat, base_url: '{base}', models: [mock-chat]}}\n  \
+                 responses: {{type: responses, base_url: '{base}', models: [mock-responses, gpt-5-mock]}}\n\
                  mcp_servers: {{market: {{url: '{tools}', offer: on_request}}}}\n\
                  mcp_requests: {{allowed_urls: ['{tools}']}}\n\
                  {more}\n"
@@ -117,7 +117,8 @@ impl World {
         let mut connection = TcpStream::connect(self.address)?;
         write!(
             connection,
-            "POST /v1/responses HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+            "POST /v1/responses HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\n\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.address,
             self.key,

@@ -22,7 +22,8 @@ fn receive(listener: &TcpListener) -> (String, Vec<u8>) {
     let length = length.lines().next().unwrap().parse().unwrap();
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\
+                  Connection: close\r\n\r\n";
     reader.get_mut().write_all(answer.as_bytes()).unwrap();
     (head, body)
 }

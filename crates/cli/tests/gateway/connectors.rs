@@ -103,7 +103,8 @@ fn a_rest_session_calls_an_api_only_with_a_key_that_is_granted_it() {
     let cell = served.run(&served.ungranted, "fred");
     assert_eq!(cell["error"]["type"], "NameError", "{cell:#}");
     let forged = "from cellblock_kernel.library import broker\n\
-                  broker.call('fetch', {'connector': 'fred', 'function': 'series', 'arguments': {'series_id': 'X'}})";
+                  broker.call('fetch', \
+                  {'connector': 'fred', 'function': 'series', 'arguments': {'series_id': 'X'}})";
     let cell = served.run(&served.ungranted, forged);
     assert_eq!(cell["fetches"][0]["outcome"], "not_granted", "{cell:#}");
     assert_eq!(served.api.count(), 2);

@@ -60,7 +60,8 @@ fn served(place: &ServerHome, folder: &tempfile::TempDir, more: &str) -> Server 
     std::fs::write(folder.path().join("large_rows.py"), program).unwrap();
     let config = format!(
         "limits: {{memory: 3GiB}}\n\
-         connectors: {{large: {{type: command, command: [python3, large_rows.py], max_result: 1GiB, timeout: 280s}}}}\n{more}"
+         connectors: {{large: {{type: command, command: [python3, large_rows.py], max_result: 1GiB, \
+         timeout: 280s}}}}\n{more}"
     );
     std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
     let image = ("CELLBLOCK_IMAGE", small_image().unwrap());

@@ -47,7 +47,8 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
             let answer = server.post(path, headers, &body);
             assert_eq!(answer.status, 401, "{path}");
             assert_eq!(answer.code(), "invalid_api_key");
-            let unknown = "Bearer realm=\"cellblock\", error=\"invalid_token\", error_description=\"Incorrect API key provided: it is not known here\"";
+            let unknown = "Bearer realm=\"cellblock\", error=\"invalid_token\", \
+                           error_description=\"Incorrect API key provided: it is not known here\"";
             let challenge = if headers.contains(&("Authorization", WRONG)) {
                 unknown
             } else {

@@ -84,7 +84,8 @@ impl World {
         let config = format!(
             "limits: {{max_network: egress}}\negress: {{allow: ['127.0.0.1:1']}}\n\
              mcp: {{network: egress}}\n\
-             dialects: {{opensandbox: {{}}, open_terminal: {{network: egress}}, e2b: {{domain: {DOMAIN}, listen: '{free}'}}}}\n"
+             dialects: {{opensandbox: {{}}, open_terminal: {{network: egress}}, e2b: {{domain: {DOMAIN}, \
+             listen: '{free}'}}}}\n"
         );
         std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
         let place = ServerHome::new();

@@ -54,7 +54,8 @@ fn respond(mut stream: TcpStream) -> std::io::Result<()> {
     let (status, body) = match head[0].split([' ', '?']).nth(1) {
         Some("/fred/series") => (
             "200 OK",
-            json!({"observations": [{"date": "2026-01-01", "value": "1.5"}, {"date": "2026-04-01", "value": "."}]}),
+            json!({"observations": [{"date": "2026-01-01", "value": "1.5"},
+                {"date": "2026-04-01", "value": "."}]}),
         ),
         Some("/fred/denied") => (
             "401 Unauthorized",

@@ -134,7 +134,8 @@ fn run_cell(code: &str) -> Result<Value> {
     let line = |id: u32, method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
     };
-    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}});
     let lines = [
         line(1, "initialize", client),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
@@ -192,7 +193,8 @@ fn the_guides_agent_saves_the_tokens_that_the_guide_states() -> Result<()> {
 
     // What the model would have read, had it called the ten tools itself.
     let count = "import json\ncities = ['Kyiv', 'Lviv', 'Odesa', 'Berlin', 'Paris']\n\
-                 sum(len(json.dumps(f(city, days=365))) for city in cities for f in [weather.get_forecast, shop.get_sales])";
+                 sum(len(json.dumps(f(city, days=365))) for city in cities for f in \
+                 [weather.get_forecast, shop.get_sales])";
     let ran = run_cell(count)?;
     let results = ran["structuredContent"]["outputs"][0]["value"]
         .as_u64()
@@ -263,9 +265,10 @@ mcp_servers:
 fn a_broken_server_is_a_typed_error_and_the_kernel_lives() -> Result<()> {
     let key = "hunter2/and+more";
     let (_folder, path) = folder(&[("broken.py", BROKEN), ("cellblock.yaml", BROKEN_CONFIG)])?;
-    let code = "got = {}\nfor name in ['huge', 'mistyped', 'fail', 'text', 'hang', 'die', 'invalid']:\n    \
-                try:\n        got[name] = broken[name]()\n    \
-                except cellblock.ConnectorError as error:\n        got[name] = f'{type(error).__name__}: {error}'\n\
+    let code = "got = {}\nfor name in ['huge', 'mistyped', 'fail', 'text', 'hang', 'die', \
+                'invalid']:\n    try:\n        got[name] = broken[name]()\n    except \
+                cellblock.ConnectorError as error:\n        got[name] = f'{type(error).__name__}: \
+                {error}'\n\
                 print(got)\nstr(broken.echo())";
     let finished = run(["--toolset", "notebook", "--json", "-c", code])?
         .env("CELLBLOCK_TEST_API_KEY", key)

@@ -28,7 +28,8 @@ fn tables_of_files_are_data_frames_and_no_link_is_followed() -> Result<()> {
         std::fs::write(of_year.join("a.csv"), text)?;
     }
     symlink("../secret.csv", path.join("data/outside.csv"))?;
-    let code = "got = lake.sales(columns=['amount', 'year'], where={'year': 2025, 'day': {'>': '2025-01-31'}})\n\
+    let code = "got = lake.sales(columns=['amount', 'year'], \
+                where={'year': 2025, 'day': {'>': '2025-01-31'}})\n\
                 try:\n    lake.outside()\n\
                 except cellblock.EmptyDataError as error:\n    print(error)\n\
                 try:\n    lake.sales(columns=['fee'])\n\
@@ -56,7 +57,8 @@ fn tables_of_files_are_data_frames_and_no_link_is_followed() -> Result<()> {
 #[test]
 fn tables_of_an_object_store_need_credentials_of_the_environment() -> Result<()> {
     require!(S3Server);
-    let config = "connectors:\n  lake:\n    type: files\n    root: s3://lake/data/\n    tables: {sales: \"sales/*.csv\"}\n";
+    let config = "connectors:\n  lake:\n    type: files\n    root: s3://lake/data/\n    tables: \
+                  {sales: \"sales/*.csv\"}\n";
     let (_folder, path) = folder(&[("cellblock.yaml", config.as_bytes())])?;
     let server = S3Server::start();
     server.create_bucket("lake");

@@ -28,7 +28,8 @@ fn notebook(api: &Api, code: &str) -> Result<(i32, serde_json::Value)> {
 fn rows_of_an_api_are_a_data_frame_and_equal_calls_one_request() -> Result<()> {
     let api = Api::start()?;
     let code = "gdp = fred.series('GDPC1')\nagain = fred.series(series_id='GDPC1', since=None)\n\
-                [str(gdp.dtypes['value']), gdp['value'].isna().tolist(), str(gdp['date'][0])[:10], gdp.equals(again)]";
+                [str(gdp.dtypes['value']), gdp['value'].isna().tolist(), str(gdp['date'][0])[:10], \
+                gdp.equals(again)]";
     let (code, report) = notebook(&api, code)?;
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(
@@ -45,8 +46,9 @@ fn rows_of_an_api_are_a_data_frame_and_equal_calls_one_request() -> Result<()> {
 #[test]
 fn the_calls_of_a_cell_are_shown_where_that_is_asked_for() -> Result<()> {
     let api = Api::start()?;
-    let code = "for call in [lambda: fred.series('GDPC1'), lambda: fred.series('GDPC1'), lambda: fred.denied()]:\n    \
-                try:\n        call()\n    except cellblock.ConnectorError:\n        pass";
+    let code = "for call in [lambda: fred.series('GDPC1'), lambda: fred.series('GDPC1'), lambda: \
+                fred.denied()]:\n    try:\n        call()\n    except cellblock.ConnectorError:\n        \
+                pass";
     let (_folder, path) = configured(&api)?;
     let shown = |options: &[&str]| {
         run([&["--toolset", "notebook", "-c", code], options].concat())?
@@ -85,9 +87,10 @@ fn the_calls_of_a_cell_are_shown_where_that_is_asked_for() -> Result<()> {
 fn a_key_that_an_api_repeats_is_removed_and_errors_are_typed() -> Result<()> {
     let api = Api::start()?;
     let code = "got = [fred.echo('x y')['head']]\n\
-                for call in [lambda: fred.denied(), lambda: fred.series('much-too-long'), lambda: fred.echo('../x'), lambda: inward.get()]:\n    \
-                try:\n        got.append(call())\n    \
-                except cellblock.ConnectorError as error:\n        got.append(f'{type(error).__name__}: {error}')\n\
+                for call in [lambda: fred.denied(), lambda: fred.series('much-too-long'), lambda: \
+                fred.echo('../x'), lambda: inward.get()]:\n    try:\n        got.append(call())\n    \
+                except cellblock.ConnectorError as error:\n        got.append(f'{type(error).__name__}: \
+                {error}')\n\
                 print(*got, sep='\\n')";
     let (code, report) = notebook(&api, code)?;
     assert_eq!(code, 0, "{report:#}");
@@ -95,7 +98,8 @@ fn a_key_that_an_api_repeats_is_removed_and_errors_are_typed() -> Result<()> {
     for words in [
         "GET /fred/echo/x%20y?api_key=[redacted]",
         "x-api-key: [redacted]",
-        "UnauthorizedError: fred.denied: the server answered 401 Unauthorized: {\"error\":\"api_key [redacted] is not registered\"}",
+        "UnauthorizedError: fred.denied: the server answered 401 Unauthorized: \
+         {\"error\":\"api_key [redacted] is not registered\"}",
         "InvalidParameterError: fred.series: `series_id`",
         "InvalidParameterError: fred.echo: `id` is a part of the path",
         "ProviderError: inward.get: `localhost` has the private address",
@@ -127,7 +131,8 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "`connectors.fred.functions.f`: requests other than GET",
         ),
         (
-            "fred: {type: http, base_url: 'https://a.example', headers: {Authorization: abc}, functions: {f: {get: /x}}}",
+            "fred: \
+             {type: http, base_url: 'https://a.example', headers: {Authorization: abc}, functions: {f: {get: /x}}}",
             "must not contain secrets",
         ),
         (
@@ -139,11 +144,13 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "`often` is not a rate",
         ),
         (
-            "fred: {type: http, base_url: 'https://a.example', secrets: {k: {env: CELLBLOCK_TEST_UNSET}}, functions: {f: {get: /x}}}",
+            "fred: \
+             {type: http, base_url: 'https://a.example', secrets: {k: {env: CELLBLOCK_TEST_UNSET}}, functions: {f: {get: /x}}}",
             "`CELLBLOCK_TEST_UNSET` is not set",
         ),
         (
-            "fred: {type: http, base_url: 'https://a.example', secrets: {k: {file: short}}, functions: {f: {get: /x}}}",
+            "fred: \
+             {type: http, base_url: 'https://a.example', secrets: {k: {file: short}}, functions: {f: {get: /x}}}",
             "shorter than 6 bytes",
         ),
         (

@@ -36,7 +36,8 @@ fn code_gets_data_frames_of_a_database() -> Result<()> {
         .status()?;
     assert!(made.success());
     let code = "found = shop.orders('2026-01-15')\n\
-                total = shop.sql('select sum(amount) as total from orders where day >= :since', since='2026-01-01')\n\
+                total = shop.sql('select sum(amount) as total from orders where day >= :since', \
+                since='2026-01-01')\n\
                 try:\n    shop.sql('delete from orders')\n\
                 except cellblock.InvalidParameterError as error:\n    print(error)\n\
                 [len(found), float(found['amount'].iloc[0]), float(total['total'].iloc[0])]";
@@ -74,7 +75,8 @@ fn mistakes_of_connectors_over_databases_are_reported_with_their_lines() -> Resu
             "must have `env`, an environment variable, or `file`, and not both",
         ),
         (
-            "shop: {type: http, base_url: \"https://example.com\", functions: {a: {get: /a, sql: \"select 1\"}}}",
+            "shop: \
+             {type: http, base_url: \"https://example.com\", functions: {a: {get: /a, sql: \"select 1\"}}}",
             "`connectors.shop.functions.a.sql`: has no effect with `type: http`; remove it",
         ),
         (

@@ -34,7 +34,8 @@ fn press(child: &Child) -> Result<()> {
 
 #[test]
 fn the_first_ctrl_c_interrupts_the_cell() -> Result<()> {
-    let code = "import time\ntry:\n    print('busy', flush=True)\n    time.sleep(60)\nfinally:\n    print('cleaned up')";
+    let code = "import time\ntry:\n    print('busy', flush=True)\n    time.sleep(60)\n\
+                finally:\n    print('cleaned up')";
     let (mut child, mut stdout) = busy(code)?;
     press(&child)?;
     let mut rest = String::new();

@@ -212,7 +212,8 @@ fn mistakes_of_the_caller_are_reported_before_anything_starts() -> Result<()> {
 
 #[test]
 fn a_network_client_is_rejected_under_this_toolset_and_an_image_bounds_its_network() -> Result<()> {
-    let image = b"name = \"with-client\"\npackages = [\"requests\"]\npreload = [\"requests\"]\n[policy]\nforbid_network_clients = false\nmax_network = \"none\"\n";
+    let image = b"name = \"with-client\"\npackages = [\"requests\"]\npreload = [\"requests\"]\n[policy]\n\
+                  forbid_network_clients = false\nmax_network = \"none\"\n";
     let (_folder, path) = folder(&[
         ("image.toml", image),
         ("rows.json", b"[1]"),
@@ -360,8 +361,10 @@ fn the_example_distinguishes_the_flow_from_the_listing() -> Result<()> {
 
 #[test]
 fn a_line_with_gaps_is_reported_with_its_name_or_rejected() -> Result<()> {
-    const CODE: &str = "rows = [{'day': f'2025-02-{n:02}', 'whole': n, 'thin': n if n % 7 == 0 else None} for n in range(1, 29)]\n\
-                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin'}]}, rows)";
+    const CODE: &str = "rows = [{'day': f'2025-02-{n:02}', 'whole': n, 'thin': n if n % 7 == 0 else None} \
+                        for n in range(1, 29)]\n\
+                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin'}]}, \
+                        rows)";
     let contract = br#"{"operation": "x", "reason": "y", "inputAliases": ["get_rows_1"], "expectedArtifacts": ["chart"]}"#;
     let (code, report) = call(CODE, contract, &[])?;
     let finding = &report["findings"][0];

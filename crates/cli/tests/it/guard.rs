@@ -49,8 +49,8 @@ fn setup_code_of_the_command_line_and_of_the_configuration_runs_first() -> Resul
     );
     assert_eq!(
         text(&report, "/note")?,
-        "the setup code `mine.py` failed in line 2: ZeroDivisionError: division by zero; the session continues without what it did \
-         not bind"
+        "the setup code `mine.py` failed in line 2: ZeroDivisionError: division by zero; the session \
+         continues without what it did not bind"
     );
     // The configuration's guard, unless the command line has another one.
     for (guard, expected) in [(&[][..], 2), (&["--guard", "off"], 0)] {

@@ -6,7 +6,8 @@ use cellblock_testkit::{Cli, ORDINARY_UID, require};
 use crate::support::{BUILD_LIMIT, small_image};
 
 /// Starts Node.js with what needs OpenSSL and interfaces, as a cell and as a program of bash.
-const JAVASCRIPT: &str = "const hash = require('crypto').createHash('sha256').update('a').digest('hex').slice(0, 4);\n\
+const JAVASCRIPT: &str = "const hash = \
+                          require('crypto').createHash('sha256').update('a').digest('hex').slice(0, 4);\n\
                           console.log(hash, typeof require('os').networkInterfaces(), process.argv[1])";
 const BASH: &str = "node -e 'console.log(6 * 7)'; echo $1";
 

@@ -15,7 +15,8 @@ use crate::support::{BUILD_LIMIT, answer, folder, text};
 /// Ten snippets, and the types of the outputs that each shows.
 const SNIPPETS: [(&str, &[&str]); 10] = [
     (
-        "%matplotlib inline\nimport numpy as np\nimport pandas as pd\nimport matplotlib.pyplot as plt\nimport warnings\n\
+        "%matplotlib inline\nimport numpy as np\nimport pandas as pd\nimport matplotlib.pyplot as plt\n\
+         import warnings\n\
          warnings.filterwarnings('ignore')\nplt.plot(np.arange(3))\nplt.show()",
         &["figure"],
     ),
@@ -38,12 +39,14 @@ const SNIPPETS: [(&str, &[&str]); 10] = [
     ),
     ("%timeit -n 3 -r 2 df.n.sum()\n!echo rows: {len(df)}", &[]),
     (
-        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--rows', type=int, default=2)\n\
+        "import argparse\nparser = argparse.ArgumentParser()\n\
+         parser.add_argument('--rows', type=int, default=2)\n\
          args = parser.parse_args()\ndf.head(args.rows).shape",
         &["primitive"],
     ),
     (
-        "ipython = get_ipython()\nif ipython is not None:\n    ipython.run_line_magic('load_ext', 'autoreload')\n\
+        "ipython = get_ipython()\nif ipython is not None:\n    ipython.run_line_magic('load_ext', \
+         'autoreload')\n\
          log = open('run.log', 'w')\nlog.write('done\\n');",
         &[],
     ),
@@ -143,9 +146,12 @@ fn command(program: &str, options: &[&str], paths: &[&Path]) -> Result<bool> {
 
 #[test]
 fn a_script_has_its_name_its_arguments_and_its_end() -> Result<()> {
-    let script = b"import argparse, atexit, os, sys\nparser = argparse.ArgumentParser()\nparser.add_argument('--n', default=3)\n\
-                   out = open('/workspace/out.txt', 'w')\n@atexit.register\ndef end():\n    out.write('end')\n    print('bye')\n\n\
-                   if __name__ == '__main__':\n    print(parser.parse_args().n, sys.argv, os.path.basename(__file__))\n";
+    let script = b"import argparse, atexit, os, sys\nparser = argparse.ArgumentParser()\n\
+                   parser.add_argument('--n', default=3)\n\
+                   out = open('/workspace/out.txt', 'w')\n@atexit.register\n\
+                   def end():\n    out.write('end')\n    print('bye')\n\n\
+                   if __name__ == '__main__':\n    print(parser.parse_args().n, sys.argv, \
+                   os.path.basename(__file__))\n";
     let (_folder, path) = folder(&[("script.py", script)])?;
     let finished = Cli::new(["run", "--out", "out", "script.py"])
         .folder(&path)
@@ -163,7 +169,8 @@ fn a_script_has_its_name_its_arguments_and_its_end() -> Result<()> {
 
 #[test]
 fn a_snippet_has_no_arguments() -> Result<()> {
-    let code = "import argparse; p = argparse.ArgumentParser(); p.add_argument(\"--n\", default=3); print(p.parse_args())";
+    let code = "import argparse; p = argparse.ArgumentParser(); p.add_argument(\"--n\", default=3); \
+                print(p.parse_args())";
     let finished = Cli::new(["run", "-c", code]).limit(BUILD_LIMIT).run()?;
     assert_eq!(
         (finished.code(), finished.stdout.as_str()),
@@ -178,7 +185,8 @@ fn a_snippet_has_no_arguments() -> Result<()> {
 
 #[test]
 fn files_that_stay_open_have_their_bytes() -> Result<()> {
-    let code = "open(\"/workspace/x.csv\",\"w\").write(\"a\\n1\\n\"); f = open(\"/workspace/y.csv\",\"w\"); f.write(\"b\\n2\\n\")";
+    let code = "open(\"/workspace/x.csv\",\"w\").write(\"a\\n1\\n\"); f = \
+                open(\"/workspace/y.csv\",\"w\"); f.write(\"b\\n2\\n\")";
     let (code, report) = answer(&Cli::new(["run", "--json", "-c", code]).limit(BUILD_LIMIT).run()?)?;
     assert_eq!(code, 0, "{report:#}");
     let mut files: Vec<Value> = report["files"]
@@ -216,8 +224,10 @@ fn code_that_needs_a_network_gets_an_explanation() -> Result<()> {
 
 #[test]
 fn pip_answers_with_the_requirements() -> Result<()> {
-    let code = "import subprocess\nprint(subprocess.run('pip install x', shell=True, capture_output=True, text=True).stderr)\n\
-                print('pandas==' in subprocess.run(['pip3', 'list'], capture_output=True, text=True).stdout)";
+    let code = "import subprocess\nprint(subprocess.run('pip install x', shell=True, capture_output=True, \
+                text=True).stderr)\n\
+                print('pandas==' in subprocess.run(['pip3', 'list'], capture_output=True, \
+                text=True).stdout)";
     let finished = Cli::new(["run", "-c", code]).limit(BUILD_LIMIT).run()?;
     assert_eq!((finished.code(), finished.stderr.as_str()), (0, ""));
     assert!(finished.stdout.contains("`requirements`"), "{}", finished.stdout);

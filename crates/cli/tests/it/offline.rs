@@ -66,9 +66,9 @@ fn a_uv_in_the_folder_is_not_used_if_it_is_not_the_pinned_one() -> Result<()> {
     }
     // A uv of the machine would be found, whatever PATH is.
     let script = format!(
-        "for bin in /usr/local/bin /opt/uv/bin; do if [ -d $bin ]; then mount -t tmpfs none $bin; fi; done; cd {folder}; \
-         export CELLBLOCK_HOME={folder}/home HOME={folder} UV_FIND_LINKS={folder}; unset UV; \
-         PATH=/nonexistent exec \"$cellblock\" image build empty.toml",
+        "for bin in /usr/local/bin /opt/uv/bin; do if [ -d $bin ]; then mount -t tmpfs none $bin; fi; \
+         done; cd {folder}; export CELLBLOCK_HOME={folder}/home HOME={folder} UV_FIND_LINKS={folder}; \
+         unset UV; PATH=/nonexistent exec \"$cellblock\" image build empty.toml",
         folder = path.display()
     );
     let built = in_own_mounts(&script)?;
@@ -136,8 +136,8 @@ fn a_kernel_compiles_no_module_of_an_image_that_compiles_little() -> Result<()> 
     std::fs::create_dir_all(&downloads)?;
     std::os::unix::fs::symlink(&downloads, home.join("cache"))?;
     let code = "import sys, os\n\
-                [name for name, module in sys.modules.items() if (file := getattr(module, '__cached__', None)) \
-                 and file.startswith('/opt/python') and not os.path.exists(file)]";
+                [name for name, module in sys.modules.items() if (file := getattr(module, '__cached__', \
+                None)) and file.startswith('/opt/python') and not os.path.exists(file)]";
     let ran = Cli::new(["run", "--image", "bare.toml", "-c", code])
         .folder(&path)
         .env("CELLBLOCK_HOME", &home)

@@ -65,7 +65,8 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
     small_image()?;
     let run = |code: &str| in_own_mounts(&format!("{WITHOUT_TMP}\n{code}"));
     let worked = run(
-        "\"$cellblock\" run --image \"$image\" -c 'open(\"/tmp/x\", \"w\").write(\"abc\")'; ls -A /opt/out; [ ! -e /tmp ]",
+        "\"$cellblock\" run --image \"$image\" -c 'open(\"/tmp/x\", \"w\").write(\"abc\")'; ls -A \
+         /opt/out; [ ! -e /tmp ]",
     )?;
     assert_eq!(
         (worked.code, worked.stdout.as_str()),
@@ -74,7 +75,8 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
         worked.stderr
     );
     let file = format!(
-        "code=0; \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}' || code=$?; ls -A /opt/out; exit $code"
+        "code=0; \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}' || code=$?; ls -A /opt/out; exit \
+         $code"
     );
     let file = run(&file)?;
     says_what_is_not_saved(&file);
@@ -87,8 +89,8 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
         run("\"$cellblock\" run --image \"$image\" -c 'import pandas; pandas.DataFrame({\"a\": [1]})'")?;
     assert_eq!(table.code, 0, "{}", table.stderr);
     let elsewhere = format!(
-        "mkdir /opt/temporary; export TMPDIR=/opt/temporary; \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}'; \
-         code=$?; ls -A /opt/temporary; exit $code"
+        "mkdir /opt/temporary; export TMPDIR=/opt/temporary; \"$cellblock\" run --image \"$image\" -c \
+         '{LARGE_FILE}'; code=$?; ls -A /opt/temporary; exit $code"
     );
     let elsewhere = run(&elsewhere)?;
     assert_eq!(elsewhere.code, 0, "{}", elsewhere.stderr);
@@ -116,7 +118,8 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
     let cases = [
         (
             format!(
-                "mount --bind \"$home\" /mnt; mount -o remount,ro,bind /mnt; export CELLBLOCK_HOME=/mnt; exec {run}"
+                "mount --bind \"$home\" /mnt; mount -o remount,ro,bind /mnt; export CELLBLOCK_HOME=/mnt; \
+                 exec {run}"
             ),
             [
                 "write to `/mnt`: Read-only file system",
@@ -126,7 +129,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
         (
             format!(
                 "mount -t tmpfs -o mode=755 none /mnt; export CELLBLOCK_HOME=/mnt; cd /; \
-                     exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
+                 exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
             ),
             [
                 "write to `/mnt`: Permission denied",
@@ -136,7 +139,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
         (
             format!(
                 "mount -t tmpfs -o mode=755 none /mnt; export CELLBLOCK_HOME=/mnt/new; cd /; \
-                     exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
+                 exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
             ),
             [
                 "create `/mnt/new`: Permission denied",
@@ -145,7 +148,8 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
         ),
         (
             format!(
-                "mount --bind \"$home\" /mnt; mount -o remount,noexec,bind /mnt; export CELLBLOCK_HOME=/mnt; exec {run}"
+                "mount --bind \"$home\" /mnt; mount -o remount,noexec,bind /mnt; export \
+                 CELLBLOCK_HOME=/mnt; exec {run}"
             ),
             [
                 "start the interpreter (is the image's directory mounted `noexec`?) `/opt/python/bin/python3",
@@ -163,9 +167,9 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
 fn a_directory_from_which_no_program_runs_is_named_before_anything_is_downloaded() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
-    let script = "mount -t tmpfs -o noexec none /mnt; export CELLBLOCK_HOME=/mnt; cd /mnt; \
-                  printf 'name = \"empty\"\\npackages = []\\n' > empty.toml; code=0; \
-                  \"$cellblock\" image build empty.toml || code=$?; ls /mnt/cache 2>/dev/null || true; exit $code";
+    let script = "mount -t tmpfs -o noexec none /mnt; export CELLBLOCK_HOME=/mnt; cd /mnt; printf 'name = \
+                  \"empty\"\\npackages = []\\n' > empty.toml; code=0; \"$cellblock\" image build \
+                  empty.toml || code=$?; ls /mnt/cache 2>/dev/null || true; exit $code";
     let ended = in_own_mounts(script)?;
     let wanted = [
         "programs cannot run from `/mnt`, because its filesystem is mounted `noexec`",
@@ -180,9 +184,9 @@ fn a_directory_from_which_no_program_runs_is_named_before_anything_is_downloaded
 fn without_a_home_directory_the_data_directory_is_in_var_tmp() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
-    let script = "mount -t tmpfs none /var/tmp; unset HOME XDG_DATA_HOME CELLBLOCK_HOME; \
-                  \"$cellblock\" image list; \
-                  mkdir -p /var/tmp/cellblock-0; chmod 777 /var/tmp/cellblock-0; exec \"$cellblock\" image list";
+    let script = "mount -t tmpfs none /var/tmp; unset HOME XDG_DATA_HOME CELLBLOCK_HOME; \"$cellblock\" \
+                  image list; mkdir -p /var/tmp/cellblock-0; chmod 777 /var/tmp/cellblock-0; exec \
+                  \"$cellblock\" image list";
     let ended = in_own_mounts(script)?;
     assert!(
         ended.stdout.starts_with("no image is built yet"),

@@ -174,8 +174,10 @@ fn cells_run_in_an_importedroot_filesystem_with_every_protection() -> Result<()>
     require!(SystemPython);
     let image = imported()?;
     image.shows(&["--backend", "process"], &SEEN)?;
-    let code = "import os\ntry:\n    os.mkdir('/srv/new')\nexcept OSError as error:\n    print(error.strerror)\n\
-                for line in open('/proc/self/status'):\n    if line.startswith(('Cap', 'NoNewPrivs')):\n        print(line.split()[1])";
+    let code = "import os\ntry:\n    os.mkdir('/srv/new')\n\
+                except OSError as error:\n    print(error.strerror)\n\
+                for line in open('/proc/self/status'):\n    if line.startswith(('Cap', \
+                'NoNewPrivs')):\n        print(line.split()[1])";
     let ran = image.cli(["run", "--image", "mine", "-c", code]).run()?;
     let none = "0".repeat(16);
     let wanted = ["Read-only file system"]

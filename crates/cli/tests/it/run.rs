@@ -32,7 +32,8 @@ fn a_table_and_live_output_are_shown_in_order() -> Result<()> {
 
 #[test]
 fn of_long_output_and_a_long_value_the_end_is_shown_too() -> Result<()> {
-    let code = "import sys\nfor i in range(300_000): print('line', i)\nprint('e' * 3_000_000, file=sys.stderr)\n\
+    let code = "import sys\nfor i in range(300_000): print('line', i)\n\
+                print('e' * 3_000_000, file=sys.stderr)\n\
                 print('last', file=sys.stderr)\n'\\n'.join(map(str, range(300_000)))";
     let finished = run(["-c", code])?.run()?;
     assert_eq!(finished.code(), 0);
@@ -189,8 +190,10 @@ fn files_are_saved_under_out_and_only_when_there_are_any() -> Result<()> {
     let (_folder, path) = folder(&[])?;
     assert_eq!(run(["-c", "1 + 1"])?.folder(&path).run()?.code(), 0);
     assert_eq!(fs::read_dir(&path)?.count(), 0, "nothing is made for nothing");
-    let write = "import os\nos.makedirs('/workspace/deep')\nopen('/workspace/deep/a.txt', 'w').write('one')\n\
-                 open('/tmp/output/b.csv', 'w').write('x\\n1\\n')\nos.symlink('/etc/passwd', '/workspace/link')\nNone";
+    let write = "import os\nos.makedirs('/workspace/deep')\n\
+                 open('/workspace/deep/a.txt', 'w').write('one')\n\
+                 open('/tmp/output/b.csv', 'w').write('x\\n1\\n')\n\
+                 os.symlink('/etc/passwd', '/workspace/link')\nNone";
     let finished = run(["-c", write])?.folder(&path).run()?;
     assert_eq!(finished.code(), 0, "{}", finished.stderr);
     assert_eq!(fs::read_to_string(path.join("cellblock-out/deep/a.txt"))?, "one");
@@ -336,8 +339,8 @@ fn an_invalid_command_line_is_rejected_before_anything_starts() -> Result<()> {
 
 #[test]
 fn a_script_has_the_arguments_after_its_file() -> Result<()> {
-    let script =
-        b"import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('--n', type=int)\nprint(p.parse_args().n, sys.argv)\n";
+    let script = b"import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('--n', type=int)\n\
+                   print(p.parse_args().n, sys.argv)\n";
     let (_folder, path) = folder(&[("script.py", script), ("run.sh", b"echo \"$# $1\"\n")])?;
     let ran = |arguments: &[&str], stdin: &[u8]| -> Result<String> {
         let finished = run(arguments.iter().copied())?.folder(&path).stdin(stdin).run()?;

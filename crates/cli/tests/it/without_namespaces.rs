@@ -19,7 +19,8 @@ fn a_strict_policy_fails_with_the_missing_protection_and_a_fix() -> Result<()> {
     assert_eq!((finished.code(), finished.stdout.as_str()), (78, ""));
     assert!(
         finished.stderr.starts_with(
-            "error: protection `user_namespace` is not available: this machine does not permit new user namespaces"
+            "error: protection `user_namespace` is not available: this machine does not permit new user \
+             namespaces"
         ),
         "{}",
         finished.stderr
@@ -67,9 +68,10 @@ fn an_explicit_policy_runs_and_reports_inactive_protections() -> Result<()> {
         .run()?;
     assert_eq!((finished.code(), finished.stdout.as_str()), (0, "42\n"));
     assert!(
-        finished
-            .stderr
-            .starts_with("note: running without namespaces, as the policy allows: this machine does not permit new user namespaces"),
+        finished.stderr.starts_with(
+            "note: running without namespaces, as the policy allows: this machine does not \
+             permit new user namespaces"
+        ),
         "{}",
         finished.stderr
     );
@@ -256,7 +258,8 @@ fn the_doctor_fails_and_with_the_policy_reports_protections() -> Result<()> {
 /// A container as common engines make them: a user namespace may be made, but files of `/proc` are
 /// covered, so that no fresh one may be mounted.
 fn in_masked_container(arguments: &[&str]) -> Result<std::process::Output> {
-    let script = "mount --bind /dev/null /proc/timer_list && exec unshare --user --map-user=1000 --map-group=1000 \"$@\"";
+    let script = "mount --bind /dev/null /proc/timer_list && exec unshare --user --map-user=1000 \
+                  --map-group=1000 \"$@\"";
     let mut command = std::process::Command::new("unshare");
     command.args([
         "--user",
@@ -281,7 +284,8 @@ fn a_container_that_masks_proc_runs_only_by_policy() -> Result<()> {
     assert_eq!(refused.status.code(), Some(78), "{told}");
     assert!(
         told.starts_with(
-            "error: protection `mount_namespace` is not available: this machine creates user namespaces but grants no rights in them"
+            "error: protection `mount_namespace` is not available: this machine creates user namespaces \
+             but grants no rights in them"
         ),
         "{told}"
     );

@@ -62,7 +62,8 @@ fn send(server: SocketAddr, call: &str, body: &str) -> io::Result<(u16, Value)> 
     let length = body.len();
     write!(
         stream,
-        "{call} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        "{call} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

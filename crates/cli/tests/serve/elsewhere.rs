@@ -45,7 +45,8 @@ fn a_conversation_keeps_its_variables_in_the_sandboxes_of_another_server() {
     );
 
     // And MCP, whose sessions are as far away.
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_python", "arguments": {"code": "6 * 7"}}});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "run_python", "arguments": {"code": "6 * 7"}}});
     let (status, answer) = here.message("/mcp", &message);
     assert_eq!(status, 200, "{answer}");
     assert_eq!(
@@ -74,7 +75,8 @@ fn a_server_that_ends_takes_its_sandboxes_with_it_and_the_conversation_hears_of_
     require!(UserNamespaces);
     let there = serve("remote: {serve: true}", &["--demo", "--grace", "1"], &[]);
     let config = format!(
-        "providers: {{code_interpreter: {{settings: {{sandbox_url: 'http://{}', execution_timeout: 20}}}}}}\npool: {{ready: 0}}",
+        "providers: {{code_interpreter: {{settings: {{sandbox_url: 'http://{}', execution_timeout: \
+         20}}}}}}\npool: {{ready: 0}}",
         there.address
     );
     let here = serve(&config, &["--demo"], &[]);

@@ -12,20 +12,23 @@ use serde_json::{Value, json};
 
 use crate::support::{call, said, serve};
 
-const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
-                        there are no containers and no sessions, and nothing is served at `/mcp`";
+const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and \
+                        files are not kept from call to call, and there are no containers and no \
+                        sessions, and nothing is served at `/mcp`";
 
 #[test]
 fn code_runs_at_a_server_that_keeps_nothing_and_its_files_come_back() {
     require!(UserNamespaces);
     let there = serve("", &["--demo"], &[]);
     let config = format!(
-        "providers: {{code_interpreter: {{enabled: true, settings: {{sandbox_url: 'http://{}/', execution_timeout: 30.0}}}}}}",
+        "providers: {{code_interpreter: {{enabled: true, settings: {{sandbox_url: 'http://{}/', \
+         execution_timeout: 30.0}}}}}}",
         there.address
     );
     let here = serve(&config, &["--demo"], &[]);
     assert_eq!(here.line(), EXECUTES);
-    let code = "import os\nx = 41\nopen(os.environ['OUTPUT_DIR'] + '/r.csv', 'w').write('a,b\\n1,2\\n')\nprint(x + 1)";
+    let code = "import os\nx = 41\nopen(os.environ['OUTPUT_DIR'] + '/r.csv', 'w').write('a,b\\n1,2\\n')\n\
+                print(x + 1)";
     let first = here.run_code(code, None);
     let (status, told) = call(&first);
     assert_eq!(
@@ -189,17 +192,20 @@ fn remote_errors_reach_the_model_and_no_code_is_sent_twice() {
         (
             "slow",
             "incomplete",
-            "[stderr]\nexecution timed out after 7 secondsThe code was stopped, or could not be started; it had 7 s. Do less in one call.",
+            "[stderr]\nexecution timed out after 7 secondsThe code was stopped, or could not be started; \
+             it had 7 s. Do less in one call.",
         ),
         (
             "lie",
             "failed",
-            "The sandbox gave an answer that cannot be read, and whether the code ran is not known. Try again, or answer without it.",
+            "The sandbox gave an answer that cannot be read, and whether the code ran is not known. Try \
+             again, or answer without it.",
         ),
         (
             "cut",
             "failed",
-            "The sandbox gave no answer in time, and whether the code ran is not known. Try less, or answer without it.",
+            "The sandbox gave no answer in time, and whether the code ran is not known. Try less, or \
+             answer without it.",
         ),
     ];
     for (code, status, told) in expected {

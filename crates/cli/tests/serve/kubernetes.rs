@@ -34,7 +34,8 @@ fn cluster(port: u16, replicas: u32) -> TestCluster {
 fn config(cluster: &TestCluster, port: u16, more: &str) -> String {
     format!(
         "backend: kubernetes\nsandbox_allow_http: true\npool: {{ready: 0, acquire_timeout: 3m}}\n\
-         kubernetes: {{kubeconfig: '{}', namespace: {}, warm_pool: python, port: {port}, claim_timeout: 2m, lease: 1s{more}}}",
+         kubernetes: {{kubeconfig: '{}', namespace: {}, warm_pool: python, port: {port}, claim_timeout: \
+         2m, lease: 1s{more}}}",
         cluster.kubeconfig(ADMIN).display(),
         cluster.namespace(),
     )

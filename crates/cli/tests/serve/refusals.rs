@@ -41,7 +41,8 @@ fn both_commands_report_a_broken_configuration_with_its_line() {
         assert_eq!(told.stdout, "");
         assert_eq!(
             told.stderr,
-            "error: read the configuration: cellblock.yaml:4:5: `providers.local.base_ur`: unknown key; did you mean `base_url`?\n"
+            "error: read the configuration: cellblock.yaml:4:5: `providers.local.base_ur`: unknown key; \
+             did you mean `base_url`?\n"
         );
     }
 }
@@ -92,8 +93,8 @@ fn a_port_or_state_in_use_is_reported() {
     let told = run("", &["serve", "--demo", "--listen", &server.address.to_string()]);
     assert_eq!(told.code(), 2);
     let expected = format!(
-        "error: listen on {}\n  caused by: Address already in use (os error 98)\nhint: end what listens there, or name another port; port 0 takes one \
-         that is free\n",
+        "error: listen on {}\n  caused by: Address already in use (os error 98)\n\
+         hint: end what listens there, or name another port; port 0 takes one that is free\n",
         server.address
     );
     assert_eq!(told.stderr, expected);

@@ -145,7 +145,8 @@ fn servers_with_one_database_share_responses_and_report_that_it_is_down() {
 
 /// Calls a tool of MCP, and gives its structured content.
 fn tool(server: &Server, name: &str, arguments: &Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": name, "arguments": arguments}});
     let (status, answer) = server.message("/mcp", &message);
     assert_eq!(status, 200, "{answer}");
     let content = answer["result"]["structuredContent"].clone();
@@ -200,7 +201,8 @@ fn sessions_of_mcp_and_of_each_dialect_are_used_through_another_server() {
 
     // The first server that is asked has them, here the second one.
     let image = json!({"uri": "opensandbox/code-interpreter:v1.1.0"});
-    let wanted = json!({"image": image, "entrypoint": ["x"], "timeout": 300, "resourceLimits": {"cpu": "1", "memory": "2Gi"}});
+    let wanted = json!({"image": image, "entrypoint": ["x"], "timeout": 300,
+        "resourceLimits": {"cpu": "1", "memory": "2Gi"}});
     let made = read(two.ask("POST /opensandbox/sandboxes", &[], &wanted), 202);
     let id = made["id"].as_str().unwrap();
     let place = format!("GET /opensandbox/sandboxes/{id}/endpoints/44772");

@@ -213,7 +213,8 @@ fn ask_with(
     }
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/json\r\n{more}content-length: {length}\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();

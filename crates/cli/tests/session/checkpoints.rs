@@ -96,7 +96,8 @@ id=$("$cellblock" session start --image "$image" 2>/dev/null)
             "created variable y",
             "created /workspace/a.txt",
             "note: decide with `cellblock session keep ID` or `cellblock session discard ID`",
-            "error: this session has an undecided try (cell 2), of which nothing counts yet: keep it or discard it first",
+            "error: this session has an undecided try (cell 2), of which nothing counts yet: keep it or \
+             discard it first",
             "code 2",
             "note: variables and files are as they were before cell 2",
             "x: 1",

@@ -48,7 +48,8 @@ printf 'two\nthree' | "$cellblock" session input --close "$id" p1
             "code 124",
             "p2 killed by SIGTERM",
             "code 1",
-            "p1  exited with code 3  sh -c echo \"$GREETING\"; pwd; while read line; do echo \"got $line\"; done; exit 3",
+            "p1  exited with code 3  sh -c echo \"$GREETING\"; pwd; while read line; do echo \"got \
+             $line\"; done; exit 3",
             "p2  killed by SIGTERM  sleep 1000",
         ]
     );

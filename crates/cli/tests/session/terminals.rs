@@ -161,7 +161,8 @@ fn editors_pagers_and_python_work_and_a_program_is_left_and_found_again() -> Res
             continue;
         }
         window.line(&format!(
-            "clear; \"$cellblock\" session attach {id} -- {command}; code=$?; clear; echo {name} sta''tus $code"
+            "clear; \"$cellblock\" session attach {id} -- {command}; code=$?; clear; echo {name} sta''tus \
+             $code"
         ))?;
         window.shows(shown)?;
         for key in keys {

@@ -50,8 +50,9 @@ pub(super) fn read(
         };
         let written: WrittenFunction = serde_json::from_value(function).map_err(|error| {
             wrong(format!(
-                "the command lists the function {called} with an invalid description: {error}; it must have `name` and `effect` \
-                 (`reads` or `writes`), and may have `description`, `parameters` and `returns`"
+                "the command lists the function {called} with an invalid description: {error}; it must \
+                 have `name` and `effect` (`reads` or `writes`), and may have `description`, `parameters` \
+                 and `returns`"
             ))
         })?;
         if written.name.is_empty() || written.name.len() > NAME {

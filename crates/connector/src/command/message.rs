@@ -95,7 +95,10 @@ impl Reply {
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         let written: WrittenReply = serde_json::from_slice(line).map_err(|error| {
             let text = short_line(&String::from_utf8_lossy(line), SHOWN);
-            format!("printed a line that is not an answer ({error}): `{text}`; it must print only answers to stdout, and all else to stderr")
+            format!(
+                "printed a line that is not an answer ({error}): `{text}`; it must print only answers \
+                 to stdout, and all else to stderr"
+            )
         })?;
         written.reply()
     }

@@ -53,7 +53,8 @@ impl CommandConnector {
         folder: PathBuf,
     ) -> Result<Self, Vec<OptionMistake>> {
         if options.command.first().is_none_or(String::is_empty) {
-            let text = "missing key `command`: the program and its arguments, such as `[python3, connectors/house.py]`";
+            let text = "missing key `command`: the program and its arguments, such as `[python3, \
+                        connectors/house.py]`";
             return Err(vec![OptionMistake::new(&[], text)]);
         }
         let launch = ProgramLaunch {

@@ -55,7 +55,8 @@ impl CommandProcess {
             tracing::warn!(
                 connector = label,
                 functions = ?left_out,
-                "functions of a connector are left out: they write, and the connector does not have `allow_writes: true`"
+                "functions of a connector are left out: they write, and the connector does not have \
+                 `allow_writes: true`"
             );
         }
         Ok(Self { cards, process })

@@ -121,7 +121,8 @@ impl CommandService {
             )),
             Err(_) => {
                 let text = format!(
-                    "the command is not ready after {}, the limit `start_timeout`; its start goes on, so try again later",
+                    "the command is not ready after {}, the limit `start_timeout`; its start goes on, so \
+                     try again later",
                     Time(limit)
                 );
                 Err(ConnectorError::new(ConnectorErrorKind::Timeout, text))
@@ -168,7 +169,9 @@ impl Inner {
                 Ok(running)
             }
             Err(error) => {
-                tracing::warn!(connector = options.label, error = %options.redaction.text(&error.to_string()), "a connector's command could not be started");
+                tracing::warn!(connector = options.label,
+                    error = %options.redaction.text(&error.to_string()),
+                    "a connector's command could not be started");
                 state.fail(Instant::now(), error.clone());
                 Err(error)
             }

@@ -17,7 +17,8 @@ impl End {
     /// Fails after the end.
     pub(super) fn check(&self) -> Result<(), ConnectorError> {
         if self.stopped.is_cancelled() || Instant::now() >= self.until {
-            let text = "reading the files took longer than the limit `timeout`, or than the cell; choose fewer columns or rows";
+            let text = "reading the files took longer than the limit `timeout`, or than the cell; choose \
+                        fewer columns or rows";
             return Err(ConnectorError::new(ConnectorErrorKind::Timeout, text));
         }
         Ok(())

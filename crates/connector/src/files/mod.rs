@@ -82,7 +82,8 @@ impl FilesConnector {
             Some(_) => {}
         }
         if options.tables.is_empty() {
-            let text = "missing key `tables`: patterns of files by name, such as `{trips: \"trips/year=*/*.parquet\"}`";
+            let text = "missing key `tables`: patterns of files by name, such as \
+                        `{trips: \"trips/year=*/*.parquet\"}`";
             mistakes.push(OptionMistake::new(&[], text));
         }
         for table in options
@@ -260,7 +261,8 @@ fn card(name: &str, columns: &str) -> Card {
                     "default": null,
                 },
                 "where": {
-                    "description": "Conditions by column, which all hold: a value, a list of values, null, or comparisons such as {\">=\": 10, \"<\": 20}.",
+                    "description": "Conditions by column, which all hold: a value, a list of values, \
+                                    null, or comparisons such as {\">=\": 10, \"<\": 20}.",
                     "type": ["object", "null"],
                     "default": null,
                 },

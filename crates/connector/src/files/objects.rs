@@ -114,8 +114,8 @@ impl Objects {
             Some(Ok(done)) => return Ok(done),
             Some(Err(error)) => explained(&error),
             None => {
-                let text = "the object store did not answer within the limit `timeout`, or before the cell ended; \
-                            choose fewer columns or rows, or try again later";
+                let text = "the object store did not answer within the limit `timeout`, or before the \
+                            cell ended; choose fewer columns or rows, or try again later";
                 (ConnectorErrorKind::Timeout, text.to_owned())
             }
         };
@@ -135,8 +135,9 @@ pub(super) fn unopened(error: &ArtifactError) -> ConnectorError {
         error = error as &dyn std::error::Error,
         "the object store of a connector cannot be opened"
     );
-    let text = "the object store `root` cannot be opened; the operator sets its credentials and its server in the host's \
-                environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and related variables), and the host's log has the reason";
+    let text = "the object store `root` cannot be opened; the operator sets its credentials and its \
+                server in the host's environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and related \
+                variables), and the host's log has the reason";
     ConnectorError::new(UNAVAILABLE, text)
 }
 
@@ -151,12 +152,14 @@ fn explained(error: &object_store::Error) -> Failure {
         ),
         (Error::PermissionDenied { .. } | Error::Unauthenticated { .. }, _) | (_, Some(401 | 403)) => (
             ConnectorErrorKind::Unauthorized,
-            "the object store denied access; the operator's credentials must be allowed to list the bucket and to read its objects",
+            "the object store denied access; the operator's credentials must be allowed to list the \
+             bucket and to read its objects",
         ),
         (Error::Precondition { .. }, _) => (UNAVAILABLE, "it changed while it was read; call again"),
         (Error::InvalidPath { .. }, _) => (
             UNAVAILABLE,
-            "an object there has a name that is not a path; rename or remove objects whose names have empty parts, `.`, `..` or control characters",
+            "an object there has a name that is not a path; rename or remove objects whose names have \
+             empty parts, `.`, `..` or control characters",
         ),
         (error, _) => {
             tracing::warn!(

@@ -187,7 +187,8 @@ impl Table {
         match self.format {
             Format::Parquet => error.to_string(),
             Format::Csv | Format::JsonLines => format!(
-                "{error}; types and columns come from the first rows of the first file, unless the operator declares them in `columns`"
+                "{error}; types and columns come from the first rows of the first file, unless the \
+                 operator declares them in `columns`"
             ),
         }
     }

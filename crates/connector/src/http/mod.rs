@@ -268,7 +268,8 @@ fn base(options: &ConnectorOptions) -> Result<Url, String> {
         url.host_str() == Some("localhost") || address.is_some_and(|it: std::net::IpAddr| it.is_loopback());
     if url.scheme() == "http" && !local && !options.allow_http {
         return Err(
-            "`http://` sends everything unencrypted to another machine; use `https://`, or permit it with `allow_http: true`"
+            "`http://` sends everything unencrypted to another machine; use `https://`, or permit it with \
+             `allow_http: true`"
                 .to_owned(),
         );
     }

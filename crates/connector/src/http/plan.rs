@@ -93,7 +93,8 @@ impl Operation {
         {
             if matches!(form, SentAs::Query(_)) && query.iter().any(|(other, _)| other == name) {
                 let text = format!(
-                    "is also set in `query`; insert it there as `{{{{ parameters.{parameter} }}}}`, or rename one of the two"
+                    "is also set in `query`; insert it there as `{{{{ parameters.{parameter} }}}}`, or \
+                     rename one of the two"
                 );
                 compiling.wrong(&["parameters", parameter], text);
             }
@@ -204,8 +205,8 @@ impl PlanCompiler<'_> {
             let text = match options.effect {
                 Some(_) => "`writes` needs `allow_writes: true` in the connector",
                 None => {
-                    "requests other than GET may change something: write `effect: reads` if this one does not, or `allow_writes: true` \
-                     in the connector"
+                    "requests other than GET may change something: write `effect: reads` if this one does \
+                     not, or `allow_writes: true` in the connector"
                 }
             };
             let path: &[&str] = if options.effect.is_some() {

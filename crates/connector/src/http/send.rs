@@ -180,7 +180,8 @@ impl HttpConnector {
                 let kind = ConnectorErrorKind::RateLimit {
                     retry_after: Some(turn - now),
                 };
-                let text = "the operator's limit `rate` permits no further request in the time of this call; make fewer calls";
+                let text = "the operator's limit `rate` permits no further request in the time of this \
+                            call; make fewer calls";
                 Err(self.failed(kind, text))
             }
         }
@@ -200,7 +201,8 @@ impl HttpConnector {
             Some(target) if target.origin() != self.base.origin() => {
                 let host = target.host_str().unwrap_or_default();
                 format!(
-                    "the server redirects to another address, `{host}`, which is not followed; if the API has moved, change `base_url`"
+                    "the server redirects to another address, `{host}`, which is not followed; if the API \
+                     has moved, change `base_url`"
                 )
             }
             Some(target) if repeats => return Ok(target),

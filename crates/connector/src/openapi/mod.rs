@@ -113,7 +113,8 @@ pub(crate) fn functions(
     for operation in offered {
         if operation.method != "get" && !options.allow_writes {
             let text = format!(
-                "`{}` is a {} request, which may change something; permit it with `allow_writes: true`, or remove it",
+                "`{}` is a {} request, which may change something; permit it with `allow_writes: true`, \
+                 or remove it",
                 operation.name,
                 operation.method.to_uppercase()
             );

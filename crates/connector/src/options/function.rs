@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A function of a connector. Over HTTP, the keys `get`, `post`, `put`, `patch` and `delete` name its path, such as `/series/{id}`.
+/// A function of a connector. Over HTTP, the keys `get`, `post`, `put`, `patch` and `delete` name
+/// its path, such as `/series/{id}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ConnectorFunction")]
 #[serde(default, deny_unknown_fields)]
@@ -25,15 +26,16 @@ pub struct FunctionOptions {
     pub patch: Option<String>,
     /// Path of a DELETE request.
     pub delete: Option<String>,
-    /// Statement of a database, which reads, such as `select * from orders where day >= :since`. `:since` is the parameter of that name, which
-    /// the database binds.
+    /// Statement of a database, which reads, such as `select * from orders where day >= :since`.
+    /// `:since` is the parameter of that name, which the database binds.
     pub sql: Option<String>,
     /// Effect of a call. By default, GET requests are `reads` and all others `writes`. `writes` requires
     /// `allow_writes: true`; such calls are never repeated.
     #[schemars(with = "Option<Effect>")]
     pub effect: Option<FetchEffect>,
     /// Parameters by name, each a JSON Schema. A parameter without `default` is required. Over HTTP, those
-    /// that neither the path, `query` nor `headers` use are sent in the query, or in the JSON body of POST, PUT and PATCH.
+    /// that neither the path, `query` nor `headers` use are sent in the query, or in the JSON body
+    /// of POST, PUT and PATCH.
     pub parameters: IndexMap<String, Value>,
     /// Query parameters, in addition to the connector's. `{{ parameters.NAME }}` inserts an argument.
     pub query: IndexMap<String, String>,
@@ -97,7 +99,8 @@ pub enum CellType {
 #[schemars(rename = "ConnectorPages")]
 #[serde(deny_unknown_fields)]
 pub struct PageOptions {
-    /// JSONPath of the next page: its URL, or the value of the query parameter `parameter`. The last page has none, or null.
+    /// JSONPath of the next page: its URL, or the value of the query parameter `parameter`. The
+    /// last page has none, or null.
     pub next: String,
     /// Query parameter for the value.
     #[serde(default)]

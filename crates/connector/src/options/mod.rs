@@ -21,7 +21,8 @@ pub use kind::ConnectorType;
 pub use rate::Rate;
 pub use secret::{GivenValue, SecretSource};
 
-/// A connector: functions that code in sessions with the toolset `notebook` can call. The host answers the calls.
+/// A connector: functions that code in sessions with the toolset `notebook` can call. The host
+/// answers the calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Connector")]
 #[serde(deny_unknown_fields)]
@@ -76,11 +77,14 @@ pub struct ConnectorOptions {
     /// Functions by name.
     #[serde(default)]
     pub functions: IndexMap<String, FunctionOptions>,
-    /// Database: an environment variable or a file with its URL, such as `postgres://user:password@host/database` or `mysql://…`, or the URL
-    /// itself if it has no password, such as `sqlite:data/x.db`. A relative path counts from the configuration's own folder.
+    /// Database: an environment variable or a file with its URL, such as
+    /// `postgres://user:password@host/database` or `mysql://…`, or the URL itself if it has no
+    /// password, such as `sqlite:data/x.db`. A relative path counts from the configuration's own
+    /// folder.
     #[serde(default)]
     pub url: Option<GivenValue>,
-    /// Allow sending queries and the password to another machine unencrypted, with `sslmode=disable` in the URL.
+    /// Allow sending queries and the password to another machine unencrypted, with
+    /// `sslmode=disable` in the URL.
     #[serde(default)]
     pub allow_unencrypted: bool,
     /// Offer the function `sql`, which runs any one statement that reads.
@@ -89,33 +93,37 @@ pub struct ConnectorOptions {
     /// Maximum number of rows of an answer of a database; a call with more fails.
     #[serde(default = "max_rows")]
     pub max_rows: u64,
-    /// OpenAPI document of the API, in JSON or YAML, of version 3.0 or 3.1. Its first server is the default of `base_url`. A relative path counts
-    /// from the configuration's own folder.
+    /// OpenAPI document of the API, in JSON or YAML, of version 3.0 or 3.1. Its first server is the
+    /// default of `base_url`. A relative path counts from the configuration's own folder.
     #[serde(default)]
     pub document: Option<PathBuf>,
     /// Operations of the document that are offered, by `operationId`. By default, all GET operations.
     #[serde(default)]
     pub operations: Vec<String>,
-    /// Folder of the files, or `s3://bucket/prefix/`, whose credentials and server are in the environment (`AWS_ACCESS_KEY_ID`,
+    /// Folder of the files, or `s3://bucket/prefix/`, whose credentials and server are in the
+    /// environment (`AWS_ACCESS_KEY_ID`,
     /// `AWS_ENDPOINT_URL` and related variables). A relative path counts from the configuration's own folder.
     #[serde(default)]
     pub root: Option<PathBuf>,
-    /// Tables by name, each a function: a pattern of Parquet, CSV or JSON lines files below `root`, such as `trips/year=*/*.parquet`.
+    /// Tables by name, each a function: a pattern of Parquet, CSV or JSON lines files below `root`,
+    /// such as `trips/year=*/*.parquet`.
     #[serde(default)]
     pub tables: IndexMap<String, String>,
-    /// Types of columns of CSV and JSON lines files, by table and column. The types of others are inferred from the first file.
+    /// Types of columns of CSV and JSON lines files, by table and column. The types of others are
+    /// inferred from the first file.
     #[serde(default)]
     pub columns: IndexMap<String, IndexMap<String, CellType>>,
-    /// The program and its arguments. It runs on the host in the configuration's own folder, is started on first use and again after
-    /// its end.
+    /// The program and its arguments. It runs on the host in the configuration's own folder, is
+    /// started on first use and again after its end.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Environment variables of the program, in addition to `PATH`, `HOME` and `LANG`: text, or a secret by `{env: NAME}` or
+    /// Environment variables of the program, in addition to `PATH`, `HOME` and `LANG`: text, or a
+    /// secret by `{env: NAME}` or
     /// `{file: PATH}`.
     #[serde(default)]
     pub env: BTreeMap<String, GivenValue>,
-    /// Python module with the functions, such as `macro`, or a bundle, list or dict in it, such as `macro:CONNECTORS`. It is installed,
-    /// or beside the configuration.
+    /// Python module with the functions, such as `macro`, or a bundle, list or dict in it, such as
+    /// `macro:CONNECTORS`. It is installed, or beside the configuration.
     #[serde(default)]
     pub module: Option<String>,
     /// Python packages that are installed for the module, such as `parsimony-fred` or `pandas>=2.2,<3`.
@@ -124,7 +132,8 @@ pub struct ConnectorOptions {
     /// Interpreter of the module, version 3.11 or newer: a name on `PATH`, or a path; by default, `python3`.
     #[serde(default)]
     pub python: Option<String>,
-    /// Arguments of the module's functions that code neither sees nor sets: text, or a secret by `{env: NAME}` or `{file: PATH}`.
+    /// Arguments of the module's functions that code neither sees nor sets: text, or a secret by
+    /// `{env: NAME}` or `{file: PATH}`.
     #[serde(default)]
     pub bind: BTreeMap<String, GivenValue>,
     /// Server of `mcp_servers`, which also has the limits.

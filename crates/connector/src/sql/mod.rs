@@ -101,7 +101,8 @@ impl SqlConnector {
             mistakes.push(OptionMistake::new(&[], text));
         }
         if options.functions.is_empty() && !options.free_sql {
-            let text = "missing key `functions`: statements by name, such as `{orders: {sql: \"select * from orders\"}}`, or `free_sql: true`";
+            let text = "missing key `functions`: statements by name, such as \
+                        `{orders: {sql: \"select * from orders\"}}`, or `free_sql: true`";
             mistakes.push(OptionMistake::new(&[], text));
         }
         let target = url.and_then(|url| {
@@ -112,7 +113,8 @@ impl SqlConnector {
         let password = target.as_ref().and_then(Target::password);
         if password.is_some_and(|password| password.len() < MIN_SECRET_BYTES) {
             let text = format!(
-                "has a password shorter than {MIN_SECRET_BYTES} bytes, which could not be removed from answers; use a longer one"
+                "has a password shorter than {MIN_SECRET_BYTES} bytes, which could not be removed from \
+                 answers; use a longer one"
             );
             mistakes.push(OptionMistake::new(&["url"], text));
         }
@@ -369,8 +371,9 @@ fn free_card(dialect: Option<Dialect>, tables: &str) -> Card {
     Card {
         name: FREE.to_owned(),
         description: format!(
-            "Runs one {name} statement that reads, and returns its rows. Pass values as arguments, such as \
-             `sql(\"select … where day >= :since\", since=\"2026-01-01\")`, and do not write them into the statement. {lists}{tables}"
+            "Runs one {name} statement that reads, and returns its rows. Pass values as arguments, such \
+             as `sql(\"select … where day >= :since\", since=\"2026-01-01\")`, and do not write them into \
+             the statement. {lists}{tables}"
         ),
         parameters: json!({
             "type": "object",

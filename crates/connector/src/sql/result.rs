@@ -74,7 +74,8 @@ impl ResultRows {
     ) -> Result<(), ConnectorError> {
         if self.rows == self.max_rows {
             let text = format!(
-                "the answer has more than {} rows, the limit `max_rows`; select fewer rows, or aggregate them in SQL",
+                "the answer has more than {} rows, the limit `max_rows`; select fewer rows, or aggregate \
+                 them in SQL",
                 self.max_rows
             );
             return Err(ConnectorError::new(
@@ -87,7 +88,8 @@ impl ResultRows {
             let field = self.writer.schema().field(at);
             let wrong = |problem: &str| {
                 let text = format!(
-                    "row {} of the column `{}`: {problem}; convert the column in SQL, such as `cast({} as {})`",
+                    "row {} of the column `{}`: {problem}; convert the column in SQL, such as `cast({} as \
+                     {})`",
                     self.rows,
                     field.name(),
                     field.name(),

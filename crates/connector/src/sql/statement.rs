@@ -270,8 +270,9 @@ mod tests {
 
     #[test]
     fn parameters_are_found_outside_quotes_comments_and_casts() {
-        let text = "select ':a', \":b\", :c::date, '', 'it''s :d', $$:e$$, $x$ :f $$ $x$, E'\\':g', days[1:last] -- :h\n\
-            /* :i /* :j */ :k */ from t where x=:l and y in (:c, :m_1); -- the end\n ";
+        let text = "select ':a', \":b\", :c::date, '', 'it''s :d', $$:e$$, $x$ :f $$ $x$, E'\\':g', \
+                    days[1:last] -- :h\n\
+                    /* :i /* :j */ :k */ from t where x=:l and y in (:c, :m_1); -- the end\n ";
         let (sql, names) = rendered(text, Dialect::Postgres);
         assert_eq!(names, ["c", "l", "m_1"]);
         assert!(

@@ -155,7 +155,8 @@ impl Settings {
                 }
                 _ => {
                     return Err(
-                        "has an unknown setting after `?`; possible are `sslmode`, `sslrootcert` and `host`, the absolute path of a Unix socket"
+                        "has an unknown setting after `?`; possible are `sslmode`, `sslrootcert` and \
+                         `host`, the absolute path of a Unix socket"
                             .to_owned(),
                     );
                 }
@@ -237,7 +238,8 @@ fn encryption(
                 .to_owned(),
         ),
         Some("allow" | "prefer" | "preferred") => Err(
-            "`sslmode=prefer` could send everything unencrypted; write `verify-full`, or `disable` and `allow_unencrypted: true`"
+            "`sslmode=prefer` could send everything unencrypted; write `verify-full`, or `disable` and \
+             `allow_unencrypted: true`"
                 .to_owned(),
         ),
         Some(_) => Err("has an unknown `sslmode`; write `verify-full` or `disable`".to_owned()),

@@ -26,8 +26,8 @@ pub(super) fn roots(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>,
         |certificate: &CertificateDer<'static>| RootCertStore::empty().add(certificate.clone()).is_ok();
     let certificates: Vec<_> = certificates.into_iter().filter(usable).collect();
     if certificates.is_empty() {
-        let text = "there is no certificate to verify the database with; install `ca-certificates`, or name a file with \
-                    `sslrootcert` in the URL";
+        let text = "there is no certificate to verify the database with; install `ca-certificates`, or \
+                    name a file with `sslrootcert` in the URL";
         return Err(ConnectorError::new(kind, text));
     }
     Ok(certificates)

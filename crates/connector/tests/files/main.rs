@@ -89,7 +89,8 @@ fn connector_at(root: PathBuf, more: &Value) -> FilesConnector {
         "type": "files",
         "root": ".",
         "tables": {
-            "trips": "trips/year=*/*.parquet", "deep": "trips/**/*.parquet", "sales": "sales.csv", "all_sales": "*.csv",
+            "trips": "trips/year=*/*.parquet", "deep": "trips/**/*.parquet", "sales": "sales.csv",
+            "all_sales": "*.csv",
             "events": "events/*.jsonl", "none": "none/*.csv",
         },
     });
@@ -162,7 +163,8 @@ async fn conditions_select_rows_of_parquet_files() {
         ),
         (json!({"columns": ["number"], "where": {"fare": null}}), vec!["2"]),
         (
-            json!({"columns": ["number"], "where": {"city": ["Graz", "Linz"], "number": [3, 1.0], "year": {"!=": 2024}}}),
+            json!({"columns": ["number"], "where": {"city": ["Graz", "Linz"], "number": [3, 1.0],
+                "year": {"!=": 2024}}}),
             vec!["1", "3"],
         ),
         (
@@ -170,7 +172,8 @@ async fn conditions_select_rows_of_parquet_files() {
             vec!["2025"],
         ),
         (
-            json!({"columns": ["number"], "where": {"year": 2025, "number": {"!=": 1}, "city": {"!=": null}}}),
+            json!({"columns": ["number"], "where": {"year": 2025, "number": {"!=": 1},
+                "city": {"!=": null}}}),
             vec!["3", "4", "5"],
         ),
         (
@@ -328,7 +331,10 @@ async fn errors_name_columns_files_and_limits() {
         .await
         .unwrap_err();
     assert!(
-        text.contains("`trips/year=2024/a.parquet` and `trips/year=2026/b.parquet` have different columns: `number` is int64 in the first and string"),
+        text.contains(
+            "`trips/year=2024/a.parquet` and `trips/year=2026/b.parquet` have different \
+             columns: `number` is int64 in the first and string"
+        ),
         "{text}"
     );
 }
@@ -346,7 +352,8 @@ async fn no_link_leads_out_of_the_folder() {
     .unwrap();
     symlink(outside.path(), folder.path().join("linked")).unwrap();
     let tables = json!({"tables": {
-        "file": "real/secret.csv", "glob": "real/*.csv", "folder": "linked/secret.csv", "folders": "*/secret.csv", "deep": "**/*.csv",
+        "file": "real/secret.csv", "glob": "real/*.csv", "folder": "linked/secret.csv",
+        "folders": "*/secret.csv", "deep": "**/*.csv",
     }});
     let lake = connector(&folder, &tables);
     for table in ["file", "glob", "folder", "folders", "deep"] {

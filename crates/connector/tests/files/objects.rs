@@ -72,7 +72,8 @@ async fn an_object_store_answers_like_a_folder() {
     .unwrap();
     let server = served(folder.path());
     let more = json!({"tables": {
-        "trips": "trips/year=*/*.parquet", "deep": "trips/**/*.parquet", "sales": "sales.csv", "events": "events/*.jsonl",
+        "trips": "trips/year=*/*.parquet", "deep": "trips/**/*.parquet", "sales": "sales.csv",
+        "events": "events/*.jsonl",
         "long": "lo*.csv", "none": "none/*.csv", "no_file": "trips/*.parquet",
     }});
     let near = connector(&folder, &more);

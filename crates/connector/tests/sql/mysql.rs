@@ -11,11 +11,12 @@ use crate::answers::{call, connector, refused, sql, with};
 use crate::server::{ENCODED, PASSWORD, mariadb_root, mariadb_url, start_mariadb};
 
 const TYPES: [&str; 3] = [
-    "create table kinds (b boolean, i1 tinyint, i8 bigint, u8 bigint unsigned, f4 float, f8 double, n decimal(12, 3), \
-     wide decimal(60, 20), t text, c char(3), raw varbinary(9), d date, tm time(1), dt datetime(1), ts timestamp null, j json, \
-     e enum('a', 'b'), y year, bits bit(8), u uuid)",
-    "insert into kinds values (true, -1, -9223372036854775808, 18446744073709551615, 0.1, 0.1, -12345.678, 1.00000000000000000001, 'é', \
-     'c', x'00ff', '2026-01-31', '-100:00:00.5', '1969-12-31 23:59:59.5', '2026-01-31 10:00:00', '{\"a\": 1}', 'b', 2026, 5, \
+    "create table kinds (b boolean, i1 tinyint, i8 bigint, u8 bigint unsigned, f4 float, f8 double, n \
+     decimal(12, 3), wide decimal(60, 20), t text, c char(3), raw varbinary(9), d date, tm time(1), dt \
+     datetime(1), ts timestamp null, j json, e enum('a', 'b'), y year, bits bit(8), u uuid)",
+    "insert into kinds values (true, -1, -9223372036854775808, 18446744073709551615, 0.1, 0.1, \
+     -12345.678, 1.00000000000000000001, 'é', 'c', x'00ff', '2026-01-31', '-100:00:00.5', '1969-12-31 \
+     23:59:59.5', '2026-01-31 10:00:00', '{\"a\": 1}', 'b', 2026, 5, \
      '01234567-89ab-4def-8123-456789abcdef')",
     "insert into kinds (b) values (null)",
 ];
@@ -54,8 +55,7 @@ async fn values_have_exactly_the_types_of_their_columns() {
     assert_eq!(
         table.rows,
         [
-            "1|-1|-9223372036854775808|18446744073709551615|0.1|0.1|-12345.678|1.00000000000000000001|é|c|00ff|2026-01-31|-100:00:00.500000|\
-             1969-12-31T23:59:59.500|2026-01-31T10:00:00Z|{\"a\": 1}|b|2026|05|01234567-89ab-4def-8123-456789abcdef"
+            "1|-1|-9223372036854775808|18446744073709551615|0.1|0.1|-12345.678|1.00000000000000000001|é|c|00ff|2026-01-31|-100:00:00.500000|1969-12-31T23:59:59.500|2026-01-31T10:00:00Z|{\"a\": 1}|b|2026|05|01234567-89ab-4def-8123-456789abcdef"
                 .to_owned(),
             vec!["null"; 20].join("|"),
         ]
@@ -83,11 +83,13 @@ async fn arguments_are_bound_and_never_part_of_the_statement() {
     require!(MariaDb);
     let server = start_mariadb(&[
         "create table orders (id integer, day date, note text)",
-        "insert into orders values (1, '2026-01-01', 'a'), (2, '2026-02-01', ''' or 1 -- '), (3, '2026-03-01', 'b')",
+        "insert into orders values (1, '2026-01-01', 'a'), (2, '2026-02-01', ''' or 1 -- '), (3, \
+         '2026-03-01', 'b')",
     ])
     .await;
     let options = json!({"functions": {"orders": {
-        "sql": "select id from orders where day >= :since and (:note is null or note = :note) # :x\n order by id",
+        "sql": "select id from orders where day >= :since and (:note is null or note = :note) # :x\n \
+                order by id",
         "parameters": {"since": {"type": "string"}, "note": {"type": "string", "default": null}},
     }}});
     let warehouse = connector(&mariadb_url(&server), server.folder.path(), &options);
@@ -134,7 +136,8 @@ async fn nothing_is_written_and_no_file_is_reached() {
         "create table m (a integer) engine = myisam",
         "insert into t values (1)",
         "create sequence s",
-        "create procedure p() begin commit; start transaction read write; insert into t values (3); commit; end",
+        "create procedure p() begin commit; start transaction read write; insert into t values (3); \
+         commit; end",
         "create function f() returns integer begin insert into t values (2); return 1; end",
     ])
     .await;
@@ -242,7 +245,8 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
 
     let mut root = mariadb_root(&server, None).await.unwrap();
     let mut running = async |expected: i64| {
-        let sql = "select count(*) from information_schema.processlist where info like 'select sleep%' and user = 'reader'";
+        let sql = "select count(*) from information_schema.processlist where info like 'select sleep%' \
+                   and user = 'reader'";
         let count: i64 = root.query_first(sql).await.unwrap().unwrap();
         if count == expected {
             Ok(())

@@ -60,16 +60,20 @@ async fn values_have_exactly_the_types_of_their_columns() {
     assert_eq!(
         table.rows,
         [
-            "true|-2|3|9223372036854775807|0.1|0.1|-12345.678|10000000000.00001|é|v|c  |00ff|2026-01-31|10:00:00.500|\
-             1969-12-31T23:59:59.500|2026-01-31T08:00:00Z|{\"a\": 1}|{\"b\": 2}|01234567-89ab-cdef-0123-456789abcdef|[1,null]|[\"x,y\"]|\
-             happy|1 day 02:00:00|10.0.0.1/32|[1,3)"
+            "true|-2|3|9223372036854775807|0.1|0.1|-12345.678|10000000000.00001|é|v|c  \
+             |00ff|2026-01-31|10:00:00.500|1969-12-31T23:59:59.500|2026-01-31T08:00:00Z|{\"a\": 1}|{\"b\": 2}|01234567-89ab-cdef-0123-456789abcdef|[1,null]|[\"x,y\"]|happy|1 \
+             day 02:00:00|10.0.0.1/32|[1,3)"
                 .to_owned(),
             vec!["null"; 25].join("|"),
         ]
     );
-    let numbers = sql(&warehouse, "select n, free, sum(n) over () as total, count(*) over () as rows from kinds where i2 is null and n is not null")
-        .await
-        .unwrap();
+    let numbers = sql(
+        &warehouse,
+        "select n, free, sum(n) over () as total, count(*) over () as rows from \
+         kinds where i2 is null and n is not null",
+    )
+    .await
+    .unwrap();
     assert_eq!(numbers.columns[2..], ["total Utf8", "rows Int64"]);
     assert_eq!(
         numbers.rows,
@@ -102,8 +106,10 @@ async fn arguments_are_bound_as_the_types_that_the_statement_expects() {
     .await;
     let options = json!({"functions": {"orders": {
         "description": "Orders.",
-        "sql": "select id, note from orders where day >= :since and (:note::text is null or note = :note) order by id",
-        "parameters": {"since": {"type": "string", "format": "date"}, "note": {"type": "string", "default": null}},
+        "sql": "select id, note from orders where day >= :since and (:note::text is null or note = :note) \
+                order by id",
+        "parameters": {"since": {"type": "string", "format": "date"},
+            "note": {"type": "string", "default": null}},
     }}});
     let warehouse = connector(&postgres_url(&server), server.folder.path(), &options);
     let found = call(&warehouse, "orders", json!({"since": "2026-02-01", "note": null}))
@@ -126,7 +132,8 @@ async fn arguments_are_bound_as_the_types_that_the_statement_expects() {
     }
     let found = with(
         &warehouse,
-        "select id, :x::jsonb ->> 'k' as k, $$:id$$ as q from orders where id = any(:ids) and note <> :y order by id",
+        "select id, :x::jsonb ->> 'k' as k, $$:id$$ as q from orders where id = any(:ids) and note <> :y \
+         order by id",
         json!({"ids": [1, 3, null], "x": {"k": "v"}, "y": "a"}),
     );
     assert_eq!(found.await.unwrap().rows, ["3|v|:id"]);
@@ -267,7 +274,8 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
 
     let admin = server.admin().await.unwrap();
     let running = async |expected: i64| {
-        let sql = "select count(*) from pg_stat_activity where query like 'select pg_sleep%' and usename = 'reader'";
+        let sql = "select count(*) from pg_stat_activity where query like 'select pg_sleep%' and usename \
+                   = 'reader'";
         let count: i64 = admin.query_one(sql, &[]).await.unwrap().get(0);
         if count == expected {
             Ok(())
@@ -338,8 +346,8 @@ async fn errors_help_to_repair_the_statement_and_have_no_password() {
     let text = refused(&warehouse, "select days from orders").await;
     assert_eq!(
         text,
-        "warehouse.sql: column \"days\" does not exist (42703), at position 8: `days from orders`; Perhaps you meant to reference the \
-         column \"orders.day\"."
+        "warehouse.sql: column \"days\" does not exist (42703), at position 8: `days from orders`; \
+         Perhaps you meant to reference the column \"orders.day\"."
     );
     let (kind, text) = with(&warehouse, "select :p || 1/0", json!({"p": PASSWORD}))
         .await

@@ -16,8 +16,8 @@ pub(crate) async fn start_postgres(statements: &str) -> DatabaseServer {
     let admin = server.admin().await.unwrap();
     admin.batch_execute(statements).await.unwrap();
     let reader = format!(
-        "create role reader login password '{PASSWORD}'; grant select on all tables in schema public to reader; \
-         grant usage on all sequences in schema public to reader;"
+        "create role reader login password '{PASSWORD}'; grant select on all tables in schema public to \
+         reader; grant usage on all sequences in schema public to reader;"
     );
     admin.batch_execute(&reader).await.unwrap();
     server

@@ -95,7 +95,8 @@ async fn columns_of_mixed_types_are_errors_that_name_the_column() {
 #[tokio::test]
 async fn arguments_are_bound_and_never_part_of_the_statement() {
     let folder = database("create table t (name text); insert into t values ('a'), ('b'), (''' or 1=1 --');");
-    let options = json!({"functions": {"named": {"sql": "select name from t where name = :name", "parameters": {"name": {"type": "string"}}}}});
+    let options = json!({"functions": {"named": {"sql": "select name from t where name = :name",
+        "parameters": {"name": {"type": "string"}}}}});
     let warehouse = connector("sqlite:x.db", folder.path(), &options);
     for hostile in ["' or 1=1 --", "a'; drop table t; --", "\\' or 1=1", ":name", "?1"] {
         let found = call(&warehouse, "named", json!({"name": hostile})).await.unwrap();
@@ -198,7 +199,8 @@ async fn limits_end_calls_with_errors_that_name_them() {
         text.contains("more than 20000 rows, the limit `max_rows`"),
         "{text}"
     );
-    let wide = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 15000) select hex(zeroblob(500)) as x from n";
+    let wide = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 15000) select \
+                hex(zeroblob(500)) as x from n";
     let (_, text) = sql(&warehouse, wide).await.unwrap_err();
     assert!(
         text.contains("larger than 1 MiB, the limit `max_result`"),

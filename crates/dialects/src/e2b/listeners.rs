@@ -85,7 +85,8 @@ async fn by_host(State(e2b): State<E2b>, mut request: Request, next: Next) -> Re
     let is_known = label.is_some_and(|label| label == "api" || sandbox.is_some());
     if !is_known {
         let problem = Problem::not_found(format!(
-            "host `{host}` is not one of `dialects: {{e2b: {{domain}}}}`: `api.<domain>`, or `<port>-<id>.<domain>`"
+            "host `{host}` is not one of `dialects: {{e2b: {{domain}}}}`: `api.<domain>`, or \
+             `<port>-<id>.<domain>`"
         ));
         return problem.into_response();
     }

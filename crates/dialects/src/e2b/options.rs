@@ -10,12 +10,15 @@ use serde::{Deserialize, Serialize};
 #[schemars(rename = "E2b")]
 #[serde(default, deny_unknown_fields)]
 pub struct E2bOptions {
-    /// Serve clients with `E2B_DEBUG=true`: listen on the ports 3000, 49983 and 49999 of loopback. All clients of a key share one sandbox.
+    /// Serve clients with `E2B_DEBUG=true`: listen on the ports 3000, 49983 and 49999 of loopback.
+    /// All clients of a key share one sandbox.
     pub debug: bool,
-    /// Domain of sandboxes, whose hosts are `<port>-<id>.<domain>`, and of the API, whose host is `api.<domain>`. A proxy with a wildcard
-    /// certificate has to pass requests to these hosts on to `listen`.
+    /// Domain of sandboxes, whose hosts are `<port>-<id>.<domain>`, and of the API, whose host is
+    /// `api.<domain>`. A proxy with a wildcard certificate has to pass requests to these hosts on
+    /// to `listen`.
     pub domain: Option<String>,
-    /// Address at which requests to hosts of the domain are expected, without TLS. Its peers count as callers without a key only on loopback.
+    /// Address at which requests to hosts of the domain are expected, without TLS. Its peers count
+    /// as callers without a key only on loopback.
     pub listen: Option<SocketAddr>,
     /// Templates that stand for the server's image, in addition to `base` and `code-interpreter-v1`.
     pub templates: Vec<String>,

@@ -70,7 +70,8 @@ impl FromRequestParts<E2b> for PortTarget {
             if !given.is_some_and(|given| traffic.is(given)) {
                 return Err(Problem::new(
                     StatusCode::FORBIDDEN,
-                    "the sandbox has no public traffic; send its token in the header `E2B-Traffic-Access-Token`",
+                    "the sandbox has no public traffic; send its token in the header \
+                     `E2B-Traffic-Access-Token`",
                 ));
             }
         }

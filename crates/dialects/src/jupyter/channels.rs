@@ -85,7 +85,8 @@ impl Connection {
             closing = self.tell(&mut sender, client.messages) => closing,
             closing = self.listen(&mut receiver) => closing,
             () = closed => Some(because(close_code::NORMAL, "the kernel has ended")),
-            () = self.jupyter.host.stopping.cancelled() => Some(because(close_code::AWAY, "the server is stopping")),
+            () = self.jupyter.host.stopping.cancelled() => Some(because(close_code::AWAY,
+                "the server is stopping")),
         };
         // Also the answer to the client's own close, which it waits for.
         let _ = timeout(STALL, async {
@@ -175,7 +176,8 @@ impl Connection {
                         ..
                     } = *refused;
                     let message = "too many requests wait for this kernel; wait for one of them";
-                    let content = json!({"status": "error", "ename": "KernelBusy", "evalue": message, "traceback": [message]});
+                    let content = json!({"status": "error", "ename": "KernelBusy", "evalue": message,
+                        "traceback": [message]});
                     held.kept.reply(&client, &request, content).await;
                 }
             }

@@ -76,7 +76,8 @@ async fn ask(
     // Texts of JSON are literals of Python.
     let literal = |text: &str| Value::from(text).to_string();
     let expression = format!(
-        "__import__('json').dumps((lambda names: (exec({}, names), names['answer'])[1])({{'scope': globals(), 'question': {}, 'text': {}, 'cursor': {cursor}, 'detail': {detail}}}))",
+        "__import__('json').dumps((lambda names: (exec({}, names), names['answer'])[1])({{'scope': \
+         globals(), 'question': {}, 'text': {}, 'cursor': {cursor}, 'detail': {detail}}}))",
         literal(PROGRAM),
         literal(question),
         literal(code),

@@ -40,7 +40,8 @@ pub(super) struct ExecRequest {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ExecQuery {
-    /// Seconds to wait for the command to end, at most 300. If it takes longer, it goes on, and `get_process_status` returns the rest.
+    /// Seconds to wait for the command to end, at most 300. If it takes longer, it goes on, and
+    /// `get_process_status` returns the rest.
     wait: Option<f64>,
     /// Return only so many of the last lines.
     tail: Option<usize>,
@@ -61,8 +62,8 @@ pub(super) struct StatusQuery {
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(super) struct InputRequest {
-    /// Text for its standard input. `\n`, `\t` and other escape sequences are decoded; `\x03` (Ctrl-C) interrupts it and `\x04` (Ctrl-D) ends
-    /// its input.
+    /// Text for its standard input. `\n`, `\t` and other escape sequences are decoded; `\x03`
+    /// (Ctrl-C) interrupts it and `\x04` (Ctrl-D) ends its input.
     input: String,
 }
 
@@ -83,8 +84,11 @@ struct Entry {
     data: String,
 }
 
-/// Run a command in bash, in an isolated sandbox. Returns its output if it ends within `wait` seconds, and otherwise its ID.
-#[utoipa::path(post, path = "/execute", operation_id = "run_command", params(ExecQuery), request_body = ExecRequest, responses((status = 200, description = "The command and its output", body = Object)))]
+/// Run a command in bash, in an isolated sandbox. Returns its output if it ends within `wait`
+/// seconds, and otherwise its ID.
+#[utoipa::path(post, path = "/execute", operation_id = "run_command", params(ExecQuery),
+    request_body = ExecRequest, responses((status = 200, description = "The command and its output",
+        body = Object)))]
 pub(super) async fn run(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -120,7 +124,8 @@ pub(super) async fn run(
 }
 
 /// List the commands of this chat: those that run, and the last ones that ended.
-#[utoipa::path(get, path = "/execute", operation_id = "list_processes", responses((status = 200, description = "The commands", body = Object)))]
+#[utoipa::path(get, path = "/execute", operation_id = "list_processes",
+    responses((status = 200, description = "The commands", body = Object)))]
 pub(super) async fn list(State(terminal): State<OpenTerminal>, caller: Caller) -> Json<Value> {
     let held = terminal.existing(&caller);
     let all = held
@@ -131,7 +136,9 @@ pub(super) async fn list(State(terminal): State<OpenTerminal>, caller: Caller) -
 }
 
 /// Get the state of a command, and its output from an offset.
-#[utoipa::path(get, path = "/execute/{process_id}/status", operation_id = "get_process_status", params(("process_id" = String, Path, description = "ID of the command"), StatusQuery), responses((status = 200, description = "The command and its output", body = Object)))]
+#[utoipa::path(get, path = "/execute/{process_id}/status", operation_id = "get_process_status",
+    params(("process_id" = String, Path, description = "ID of the command"), StatusQuery),
+    responses((status = 200, description = "The command and its output", body = Object)))]
 pub(super) async fn status(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -145,7 +152,9 @@ pub(super) async fn status(
 }
 
 /// Send text to the standard input of a command, or interrupt it with `\x03`.
-#[utoipa::path(post, path = "/execute/{process_id}/input", operation_id = "send_process_input", params(("process_id" = String, Path, description = "ID of the command")), request_body = InputRequest, responses((status = 200, description = "It was sent", body = Object)))]
+#[utoipa::path(post, path = "/execute/{process_id}/input", operation_id = "send_process_input",
+    params(("process_id" = String, Path, description = "ID of the command")),
+    request_body = InputRequest, responses((status = 200, description = "It was sent", body = Object)))]
 pub(super) async fn input(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -173,7 +182,9 @@ pub(super) async fn input(
 }
 
 /// End a running command: ask it to end, or kill it at once with `force`.
-#[utoipa::path(delete, path = "/execute/{process_id}", operation_id = "kill_process", params(("process_id" = String, Path, description = "ID of the command"), KillQuery), responses((status = 200, description = "Its state", body = Object)))]
+#[utoipa::path(delete, path = "/execute/{process_id}", operation_id = "kill_process",
+    params(("process_id" = String, Path, description = "ID of the command"), KillQuery),
+    responses((status = 200, description = "Its state", body = Object)))]
 pub(super) async fn kill(
     State(terminal): State<OpenTerminal>,
     caller: Caller,

@@ -56,10 +56,12 @@ pub(super) async fn skills(_caller: Caller) -> Json<Value> {
 pub(super) async fn system(State(terminal): State<OpenTerminal>, _caller: Caller) -> Json<Value> {
     let version = terminal.host.interpreter.python_version();
     let mut prompt = format!(
-        "You have an isolated Linux sandbox with bash and Python {version}. It belongs to this chat: its files in /workspace, its Python variables \
-         and its processes stay between your calls, and end when the chat is idle for long.\n\n\
-         Use run_python for calculations, data and charts: variables stay, and pictures are saved in /workspace/outputs. Use run_command for \
-         programs. Show files and pictures to the user with display_file. Check results before you rely on them."
+        "You have an isolated Linux sandbox with bash and Python {version}. It belongs to this chat: its \
+         files in /workspace, its Python variables and its processes stay between your calls, and end \
+         when the chat is idle for long.\n\n\
+         Use run_python for calculations, data and charts: variables stay, and pictures are saved in \
+         /workspace/outputs. Use run_command for programs. Show files and pictures to the user with \
+         display_file. Check results before you rely on them."
     );
     if !terminal.options.info.is_empty() {
         prompt.push_str("\n\n");

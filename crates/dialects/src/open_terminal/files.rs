@@ -186,7 +186,8 @@ const fn twenty() -> u32 {
 }
 
 /// List the files and directories in a directory.
-#[utoipa::path(get, path = "/files/list", operation_id = "list_files", params(ListQuery), responses((status = 200, description = "Its entries", body = Object)))]
+#[utoipa::path(get, path = "/files/list", operation_id = "list_files", params(ListQuery),
+    responses((status = 200, description = "Its entries", body = Object)))]
 pub(super) async fn list(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -198,8 +199,10 @@ pub(super) async fn list(
     ))
 }
 
-/// Read a text file, or look at a picture. For text, `start_line` and `end_line` select lines. Use `display_file` to show a file to the user.
-#[utoipa::path(get, path = "/files/read", operation_id = "read_file", params(ReadQuery), responses((status = 200, description = "The text as JSON, or the bytes of a picture", body = Object)))]
+/// Read a text file, or look at a picture. For text, `start_line` and `end_line` select lines. Use
+/// `display_file` to show a file to the user.
+#[utoipa::path(get, path = "/files/read", operation_id = "read_file", params(ReadQuery),
+    responses((status = 200, description = "The text as JSON, or the bytes of a picture", body = Object)))]
 pub(super) async fn read(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -229,7 +232,8 @@ pub(super) async fn read(
 }
 
 /// Show a file to the user, in their own viewer. It does not return the content; use `read_file` for that.
-#[utoipa::path(get, path = "/files/display", operation_id = "display_file", params(PathQuery), responses((status = 200, description = "Its path, and whether it exists", body = Object)))]
+#[utoipa::path(get, path = "/files/display", operation_id = "display_file", params(PathQuery),
+    responses((status = 200, description = "Its path, and whether it exists", body = Object)))]
 pub(super) async fn display(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -242,7 +246,8 @@ pub(super) async fn display(
 }
 
 /// Write a text file. Creates missing directories, and replaces a file that exists.
-#[utoipa::path(post, path = "/files/write", operation_id = "write_file", request_body = WriteRequest, responses((status = 200, description = "Its path and size", body = Object)))]
+#[utoipa::path(post, path = "/files/write", operation_id = "write_file", request_body = WriteRequest,
+    responses((status = 200, description = "Its path and size", body = Object)))]
 pub(super) async fn write(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -257,7 +262,9 @@ pub(super) async fn write(
 }
 
 /// Replace exact pieces of text in a file.
-#[utoipa::path(post, path = "/files/replace", operation_id = "replace_file_content", request_body = ReplaceRequest, responses((status = 200, description = "Its path and size", body = Object)))]
+#[utoipa::path(post, path = "/files/replace", operation_id = "replace_file_content",
+    request_body = ReplaceRequest, responses((status = 200, description = "Its path and size",
+        body = Object)))]
 pub(super) async fn replace(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -273,7 +280,8 @@ pub(super) async fn replace(
 }
 
 /// Search the content of files. Returns the matching lines with their files and line numbers.
-#[utoipa::path(get, path = "/files/grep", operation_id = "grep_search", params(GrepQuery), responses((status = 200, description = "The matches", body = Object)))]
+#[utoipa::path(get, path = "/files/grep", operation_id = "grep_search", params(GrepQuery),
+    responses((status = 200, description = "The matches", body = Object)))]
 pub(super) async fn grep(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -288,7 +296,8 @@ pub(super) async fn grep(
 }
 
 /// Find files and directories by a pattern of their names.
-#[utoipa::path(get, path = "/files/glob", operation_id = "glob_search", params(GlobQuery), responses((status = 200, description = "The matches", body = Object)))]
+#[utoipa::path(get, path = "/files/glob", operation_id = "glob_search", params(GlobQuery),
+    responses((status = 200, description = "The matches", body = Object)))]
 pub(super) async fn glob(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -303,7 +312,8 @@ pub(super) async fn glob(
 }
 
 /// Find files and directories by a part of their names, the best match first.
-#[utoipa::path(get, path = "/files/search", operation_id = "search_files", params(SearchQuery), responses((status = 200, description = "The matches", body = Object)))]
+#[utoipa::path(get, path = "/files/search", operation_id = "search_files", params(SearchQuery),
+    responses((status = 200, description = "The matches", body = Object)))]
 pub(super) async fn search(
     State(terminal): State<OpenTerminal>,
     caller: Caller,

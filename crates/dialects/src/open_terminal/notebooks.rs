@@ -159,7 +159,8 @@ pub(super) async fn open(
     let language = spec["language"].as_str().unwrap_or("python");
     if language != "python" && !kernel.starts_with("python") {
         let message = format!(
-            "`{path}` is a notebook of {language} (kernel `{kernel}`); notebooks here run Python: change its kernel"
+            "`{path}` is a notebook of {language} (kernel `{kernel}`); notebooks here run Python: change \
+             its kernel"
         );
         return Err(Problem::new(StatusCode::BAD_REQUEST, message));
     }

@@ -42,10 +42,12 @@ pub(super) struct PythonRequest {
     timeout: Option<f64>,
 }
 
-/// Run Python in a kernel whose variables stay from call to call, as in a notebook. Shows tables, charts and errors with the line of the code.
-/// Prefer this to running `python` with `run_command`. Pictures are saved as files in `/workspace/outputs`: look at one with `read_file`, and
-/// show it to the user with `display_file`.
-#[utoipa::path(post, path = "/python", operation_id = "run_python", request_body = PythonRequest, responses((status = 200, description = "What the code wrote and showed", body = Object)))]
+/// Run Python in a kernel whose variables stay from call to call, as in a notebook. Shows tables,
+/// charts and errors with the line of the code. Prefer this to running `python` with `run_command`.
+/// Pictures are saved as files in `/workspace/outputs`: look at one with `read_file`, and show it
+/// to the user with `display_file`.
+#[utoipa::path(post, path = "/python", operation_id = "run_python", request_body = PythonRequest,
+    responses((status = 200, description = "What the code wrote and showed", body = Object)))]
 pub(super) async fn run(
     State(terminal): State<OpenTerminal>,
     caller: Caller,

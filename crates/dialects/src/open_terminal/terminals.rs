@@ -137,7 +137,8 @@ pub(super) async fn delete(
 }
 
 /// Read what the user's own terminal shows last. Read it before typing there: a program may be running in it.
-#[utoipa::path(get, path = "/api/terminals/user/output", operation_id = "read_user_terminal", responses((status = 200, description = "The last 64 KiB of its output", body = Object)))]
+#[utoipa::path(get, path = "/api/terminals/user/output", operation_id = "read_user_terminal",
+    responses((status = 200, description = "The last 64 KiB of its output", body = Object)))]
 pub(super) async fn read(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -152,7 +153,8 @@ pub(super) async fn read(
 }
 
 /// Type into the user's own terminal. It does not wait for a result; read the terminal afterwards.
-#[utoipa::path(post, path = "/api/terminals/user/input", operation_id = "send_user_terminal_input", request_body = TypeRequest, responses((status = 200, description = "It was typed", body = Object)))]
+#[utoipa::path(post, path = "/api/terminals/user/input", operation_id = "send_user_terminal_input",
+    request_body = TypeRequest, responses((status = 200, description = "It was typed", body = Object)))]
 pub(super) async fn write(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
@@ -233,7 +235,8 @@ async fn serve(
                 closing = listen(&held, id, &mut receiver) => closing,
                 () = terminal.host.stopping.cancelled() => Some(because(1001, "the server is stopping")),
                 // The server does not see whose key the first message had.
-                () = terminal.host.revoked(&owner) => Some(because(4001, "the API key was revoked or has expired")),
+                () = terminal.host.revoked(&owner) => Some(because(4001,
+                    "the API key was revoked or has expired")),
             };
             held.kept.hide(id);
             // It may have ended by itself.

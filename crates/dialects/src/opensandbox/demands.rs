@@ -50,8 +50,8 @@ impl RequestedNetwork {
                 if default == Action::Deny { "deny" } else { "allow" },
             );
             return Err(Problem::unsupported(format!(
-                "`networkPolicy.egress`: a rule that has the action `{action}` of `defaultAction` is not supported; leave the rule for \
-                 `{target}` out"
+                "`networkPolicy.egress`: a rule that has the action `{action}` of `defaultAction` is not \
+                 supported; leave the rule for `{target}` out"
             )));
         }
         let targets = destinations(self.egress.iter().map(|rule| &rule.target)).map_err(invalid)?;
@@ -86,7 +86,8 @@ pub(super) fn limits(demanded: &BTreeMap<String, String>, own: &Limits) -> Resul
     for (name, value) in demanded {
         let wrong = || {
             Problem::invalid(format!(
-                "`resourceLimits.{name}`: `{value}` is not a quantity; write it as in `500m` processors or `512Mi` of memory"
+                "`resourceLimits.{name}`: `{value}` is not a quantity; write it as in `500m` processors \
+                 or `512Mi` of memory"
             ))
         };
         match name.as_str() {

@@ -210,7 +210,9 @@ fn script(request: &RunRequest, mark: &str) -> String {
             format!("cd -- \"$(base64 -d <<<{directory})\" && ")
         });
     format!(
-        "{enter}eval \"$(base64 -d <<<{code})\" </dev/null\n{{ __code=$?; printf '\\n%s %d\\n' {mark} \"$__code\"; printf '\\n%s %d\\n' {mark} \"$__code\" >&2; }}\n"
+        "{enter}eval \"$(base64 -d <<<{code})\" </dev/null\n\
+         {{ __code=$?; printf '\\n%s %d\\n' {mark} \"$__code\"; printf '\\n%s %d\\n' {mark} \"$__code\" \
+         >&2; }}\n"
     )
 }
 

@@ -221,8 +221,8 @@ impl Quota {
             return Ok(());
         }
         Err(MeterDenial(format!(
-            "the quota `upload_bytes_per_day` of this key is used up: its limit is {QUOTA} bytes, {} are used, and {bytes} more were sent; \
-             send less, or try again in 5 s",
+            "the quota `upload_bytes_per_day` of this key is used up: its limit is {QUOTA} bytes, {} are \
+             used, and {bytes} more were sent; send less, or try again in 5 s",
             self.0
         )))
     }

@@ -61,7 +61,8 @@ pub enum RuleError {
     },
     /// A method is invalid.
     #[error(
-        "invalid egress rule `{rule}`: `{method}` is not a method; write it in capitals, as in `GET`, without `CONNECT`"
+        "invalid egress rule `{rule}`: `{method}` is not a method; write it in capitals, as in `GET`, \
+         without `CONNECT`"
     )]
     Method {
         /// The rule's host.

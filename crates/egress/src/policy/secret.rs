@@ -73,9 +73,10 @@ impl SecretRule {
         if OWN.contains(&name.as_str()) {
             return Err("it is set automatically; use another header");
         }
-        let mut value = HeaderValue::from_str(&self.value.0).map_err(
-            |_| "its value contains characters that are invalid in a header; use visible ASCII characters and blanks",
-        )?;
+        let mut value = HeaderValue::from_str(&self.value.0).map_err(|_| {
+            "its value contains characters that are invalid in a header; use visible ASCII characters \
+             and blanks"
+        })?;
         if value.is_empty() {
             return Err("its value is empty; set the secret");
         }

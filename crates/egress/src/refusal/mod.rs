@@ -76,8 +76,8 @@ mod tests {
         let refusal = EgressRefusal::host(&target, "a.example, *.c.example");
         assert_eq!(
             refusal.text(),
-            "egress: host `b.example` is not on the allow-list; allowed: a.example, *.c.example; to allow it, the operator adds \
-             the rule `b.example` (`--allow b.example`)"
+            "egress: host `b.example` is not on the allow-list; allowed: a.example, *.c.example; to allow \
+             it, the operator adds the rule `b.example` (`--allow b.example`)"
         );
         let response = refusal.response(true);
         assert_eq!(response.status(), 403);

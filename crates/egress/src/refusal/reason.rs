@@ -57,8 +57,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "host",
             format!(
-                "host `{host}` is not on the allow-list; allowed: {allowed}; to allow it, the operator adds the rule `{rule}` \
-                 (`--allow {rule}`)"
+                "host `{host}` is not on the allow-list; allowed: {allowed}; to allow it, the operator \
+                 adds the rule `{rule}` (`--allow {rule}`)"
             ),
         )
     }
@@ -68,8 +68,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "port",
             format!(
-                "port {} of host `{}` is not on the allow-list; allowed: {allowed}; to allow it, the operator adds the rule \
-                 `{target}` (`--allow {target}`)",
+                "port {} of host `{}` is not on the allow-list; allowed: {allowed}; to allow it, the \
+                 operator adds the rule `{target}` (`--allow {target}`)",
                 target.port, target.host
             ),
         )
@@ -80,8 +80,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "method",
             format!(
-                "method `{}` is not allowed for host `{}`; allowed: {allowed}; to allow it, the operator adds it to `methods` of \
-                 the rule",
+                "method `{}` is not allowed for host `{}`; allowed: {allowed}; to allow it, the operator \
+                 adds it to `methods` of the rule",
                 shown(method),
                 target.host
             ),
@@ -93,8 +93,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "method",
             format!(
-                "method `TRACE` is not allowed for host `{}`: its response would repeat the secret that the proxy adds; use \
-                 another method",
+                "method `TRACE` is not allowed for host `{}`: its response would repeat the secret that \
+                 the proxy adds; use another method",
                 target.host
             ),
         )
@@ -117,8 +117,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "address",
             format!(
-                "host `{}` has a private or reserved address, which is not connected to; to allow it, the operator adds a rule \
-                 with that IP address and port",
+                "host `{}` has a private or reserved address, which is not connected to; to allow it, the \
+                 operator adds a rule with that IP address and port",
                 target.host
             ),
         )
@@ -129,8 +129,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "restricted",
             format!(
-                "host `{}` is denied by the network rules with which this sandbox was created; to reach it, create a sandbox whose \
-                 rules do not deny it",
+                "host `{}` is denied by the network rules with which this sandbox was created; to reach \
+                 it, create a sandbox whose rules do not deny it",
                 target.host
             ),
         )
@@ -163,7 +163,8 @@ impl EgressRefusal {
             StatusCode::TOO_MANY_REQUESTS,
             "quota_requests",
             format!(
-                "this session has sent {max} requests, which is its maximum; the operator can raise `max_requests`"
+                "this session has sent {max} requests, which is its maximum; the operator can raise \
+                 `max_requests`"
             ),
         )
     }
@@ -173,7 +174,8 @@ impl EgressRefusal {
             StatusCode::TOO_MANY_REQUESTS,
             "quota_bytes",
             format!(
-                "this session has transferred {max} bytes, which is its maximum; the operator can raise `max_bytes`"
+                "this session has transferred {max} bytes, which is its maximum; the operator can raise \
+                 `max_bytes`"
             ),
         )
     }

@@ -15,7 +15,8 @@ async fn a_request_to_an_allowed_server_is_forwarded_and_recorded() {
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
     let sent = format!(
-        "POST http://{address}/a/b?secret=query HTTP/1.1\r\nHost: {address}\r\nX-Own: 1\r\nContent-Length: 5\r\n\r\nhello"
+        "POST http://{address}/a/b?secret=query HTTP/1.1\r\nHost: {address}\r\nX-Own: 1\r\n\
+         Content-Length: 5\r\n\r\nhello"
     );
     let reply = request(&mut client, &sent).await.unwrap();
     assert_eq!(reply.status, 200);
@@ -54,8 +55,8 @@ async fn a_denied_host_is_answered_with_the_allow_list_and_the_fix() {
     assert_eq!(
         reply.text(),
         format!(
-            "egress: host `127.0.0.1` is not on the allow-list; allowed: a.example, *.b.example; to allow it, the operator adds \
-             the rule `{address}` (`--allow {address}`)\n"
+            "egress: host `127.0.0.1` is not on the allow-list; allowed: a.example, *.b.example; to allow \
+             it, the operator adds the rule `{address}` (`--allow {address}`)\n"
         )
     );
     assert!(

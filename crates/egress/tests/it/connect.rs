@@ -49,7 +49,8 @@ async fn bytes_that_follow_connect_at_once_reach_the_server() {
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
     let sent = format!(
-        "CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\nGET /early HTTP/1.1\r\nHost: other.example\nX: y\r\n\r\n"
+        "CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\nGET /early HTTP/1.1\r\nHost: other.example\n\
+         X: y\r\n\r\n"
     );
     assert_eq!(request(&mut client, &sent).await.unwrap().status, 200);
     let reply = crate::support::Reply::read(&mut client).await.unwrap();

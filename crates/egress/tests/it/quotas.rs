@@ -45,7 +45,8 @@ async fn requests_beyond_the_quota_are_refused() {
     assert_eq!(reply.status, 429);
     assert_eq!(
         reply.text(),
-        "egress: this session has sent 3 requests, which is its maximum; the operator can raise `max_requests`\n"
+        "egress: this session has sent 3 requests, which is its maximum; the operator can raise \
+         `max_requests`\n"
     );
     assert_eq!(connect(&proxy, &address).await.1.status, 429);
     assert_eq!(server.requests().len(), 2);

@@ -105,7 +105,8 @@ async fn no_log_record_or_refusal_contains_a_secret_a_path_or_a_header() {
         ("GET", format!("127.0.0.1:{}", 1)),
     ] {
         let sent = format!(
-            "{method} http://{host}/hidden-path?hidden-query HTTP/1.1\r\nHost: {host}\r\nX-Own: hidden-header\r\n\r\n"
+            "{method} http://{host}/hidden-path?hidden-query HTTP/1.1\r\nHost: {host}\r\n\
+             X-Own: hidden-header\r\n\r\n"
         );
         let reply = request(&mut open(&proxy), &sent).await.unwrap();
         if reply.status != 200 {

@@ -73,10 +73,11 @@ async fn each_pipelined_request_is_checked() {
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
     let sent = format!(
-        "POST http://{address}/1 HTTP/1.1\r\nHost: {address}\r\nContent-Length: 5\r\n\r\nhello\
-         GET http://denied.example/2 HTTP/1.1\r\nHost: denied.example\r\n\r\n\
+        "POST http://{address}/1 HTTP/1.1\r\nHost: {address}\r\nContent-Length: 5\r\n\r\n\
+         helloGET http://denied.example/2 HTTP/1.1\r\nHost: denied.example\r\n\r\n\
          GET http://{address}/3 HTTP/1.1\r\nHost: {address}\r\n\r\n\
-         GET http://{address}/4 HTTP/1.1\r\nHost: {address}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+         GET http://{address}/4 HTTP/1.1\r\nHost: {address}\r\nContent-Length: 1\r\n\
+         Transfer-Encoding: chunked\r\n\r\n"
     );
     client.write_all(sent.as_bytes()).await.unwrap();
     for status in [200, 403, 200, 400] {
@@ -98,7 +99,8 @@ async fn a_chunked_body_is_forwarded_and_ends_the_connection() {
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
     let sent = format!(
-        "PUT http://{address}/1 HTTP/1.1\r\nHost: {address}\r\nTransfer-Encoding: chunked\r\nTrailer: x-late\r\n\r\n\
+        "PUT http://{address}/1 HTTP/1.1\r\nHost: {address}\r\nTransfer-Encoding: chunked\r\n\
+         Trailer: x-late\r\n\r\n\
          3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nx-late: 1\r\n\r\n\
          GET http://{address}/smuggled HTTP/1.1\r\nHost: {address}\r\n\r\n"
     );
@@ -131,8 +133,10 @@ async fn headers_of_one_connection_are_not_forwarded() {
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let sent = format!(
-        "GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\nConnection: keep-alive, X-Named, Host\r\nX-Named: 1\r\n\
-         Keep-Alive: timeout=5\r\nProxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
+        "GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\nConnection: keep-alive, X-Named, Host\r\n\
+         X-Named: 1\r\n\
+         Keep-Alive: timeout=5\r\nProxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\n\
+         TE: trailers\r\n\
          X-Kept: 1\r\n\r\n"
     );
     let reply = request(&mut open(&proxy), &sent).await.unwrap();

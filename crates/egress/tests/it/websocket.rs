@@ -12,7 +12,8 @@ async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> String {
         let Ok(byte) = stream.read_u8().await else { break };
         head.push(byte);
     }
-    let accepted = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n";
+    let accepted = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                    Sec-WebSocket-Accept: x\r\n\r\n";
     stream.write_all(accepted.as_bytes()).await.unwrap();
     let (mut read, mut write) = split(stream);
     copy(&mut read, &mut write).await.ok();
@@ -84,7 +85,8 @@ async fn other_upgrades_are_refused_by_name() {
         ("GET", "TLS/1.0"),
     ] {
         let sent = format!(
-            "{method} http://{address}/ HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
+            "{method} http://{address}/ HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\n\
+             Upgrade: {protocol}\r\n\r\n"
         );
         let reply = request(&mut open(&proxy), &sent).await.unwrap();
         assert_eq!((reply.status, reply.header("connection")), (403, Some("close")));

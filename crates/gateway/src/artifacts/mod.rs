@@ -59,8 +59,8 @@ pub(crate) async fn grant_made(records: &Records, owner: &str, made: Vec<String>
         "the server could not write its records; its log says why"
     };
     Some(format!(
-        "these artifacts cannot be read, because {why}: {named}. Do not run it again: free space on the server, then display the \
-         values again"
+        "these artifacts cannot be read, because {why}: {named}. Do not run it again: free space on the \
+         server, then display the values again"
     ))
 }
 

@@ -19,16 +19,23 @@ use crate::state::{Caller, Gateway};
         ("sha256" = String, Path, description = "64 lowercase hexadecimal digits"),
         ("offset" = Option<u64>, Query, description = "Index of the first row, from 0"),
         ("limit" = Option<u32>, Query, description = "Number of rows, 1 to 10,000; 1000 by default"),
-        ("sort" = Option<u32>, Query, description = "Index from 0 of the column by which all rows are sorted; equal values keep their order, missing ones are last"),
+        ("sort" = Option<u32>, Query, description = "Index from 0 of the column by which all rows are \
+                                                     sorted; equal values keep their order, missing ones \
+                                                     are last"),
         ("descending" = Option<bool>, Query, description = "Whether the largest value is first"),
-        ("format" = Option<String>, Query, description = "`json` (the default; long cells are cut), `csv`, or `arrow` for an Arrow IPC stream"),
+        ("format" = Option<String>, Query,
+            description = "`json` (the default; long cells are cut), `csv`, or `arrow` for an Arrow IPC stream"),
     ),
     responses(
-        (status = 200, description = "The rows; none beyond the last one. JSON has `columns`, `total_rows`, `first_row` and `rows`."),
-        (status = 400, description = "The artifact is not a table that was displayed, the column cannot be sorted, or the rows are more than 64 MiB", body = crate::openapi::Error),
+        (status = 200,
+            description = "The rows; none beyond the last one. JSON has `columns`, `total_rows`, `first_row` and `rows`."),
+        (status = 400, description = "The artifact is not a table that was displayed, the column cannot \
+                                      be sorted, or the rows are more than 64 MiB", body = crate::openapi::Error),
         (status = 404, description = "The caller has no such artifact", body = crate::openapi::Error),
-        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
-        (status = 503, description = "Too many such requests are waiting; see `Retry-After`", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`",
+            body = crate::openapi::Error),
+        (status = 503, description = "Too many such requests are waiting; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn rows(

@@ -41,15 +41,17 @@ pub(crate) struct ConnectorAnswer {
     /// The answer, if it is not a table in Arrow form.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// Whether the answer has more than is here: rows beyond `head` and `tail`, or a value of more than 1 MiB. All of it is
-    /// the Parquet file at `/v1/artifacts/{sha256}` if there is an `artifact`.
+    /// Whether the answer has more than is here: rows beyond `head` and `tail`, or a value of more
+    /// than 1 MiB. All of it is the Parquet file at `/v1/artifacts/{sha256}` if there is an
+    /// `artifact`.
     truncated: bool,
 }
 
 /// Lists the connectors that code of the caller's key can call.
 #[utoipa::path(
     get, operation_id = "list_connectors", path = "/v1/connectors", tag = "connectors",
-    responses((status = 200, description = "The connectors with their functions", body = crate::openapi::ConnectorList)),
+    responses((status = 200, description = "The connectors with their functions",
+        body = crate::openapi::ConnectorList)),
 )]
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
@@ -67,8 +69,11 @@ pub(crate) async fn list(
     responses(
         (status = 200, description = "The answer", body = crate::openapi::ConnectorAnswer),
         (status = 400, description = "The function or an argument is invalid", body = crate::openapi::Error),
-        (status = 404, description = "The key has no such connector, or there is no data for these arguments", body = crate::openapi::Error),
-        (status = 429, description = "A quota of the key or a rate limit of the other side is used up; `Retry-After` says for how long, if that is known", body = crate::openapi::Error),
+        (status = 404,
+            description = "The key has no such connector, or there is no data for these arguments",
+            body = crate::openapi::Error),
+        (status = 429, description = "A quota of the key or a rate limit of the other side is used up; \
+                                      `Retry-After` says for how long, if that is known", body = crate::openapi::Error),
         (status = 502, description = "The other side failed", body = crate::openapi::Error),
         (status = 504, description = "The other side did not answer in time", body = crate::openapi::Error),
     )

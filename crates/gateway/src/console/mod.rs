@@ -57,7 +57,8 @@ async fn name_limit(request: Request, next: Next) -> Response {
 }
 
 async fn off() -> Problem {
-    let message = "the console is switched off on this server; `http.console: true` in its configuration switches it on";
+    let message = "the console is switched off on this server; `http.console: true` in its configuration \
+                   switches it on";
     Problem::missing("console_off", message)
 }
 

@@ -23,8 +23,8 @@ use crate::state::containers::{ContainerState, HeldContainer};
 use crate::state::{Caller, Gateway};
 
 /// Note for a model that continues in a container that was rolled back.
-const ROLLED_BACK: &str = "The user has rolled the sandbox back to an earlier moment. Variables and files are as they were then: what \
-                           code after that moment changed is undone.";
+const ROLLED_BACK: &str = "The user has rolled the sandbox back to an earlier moment. Variables and files \
+                           are as they were then: what code after that moment changed is undone.";
 
 pub(super) fn routes() -> Router<Gateway> {
     Router::new()

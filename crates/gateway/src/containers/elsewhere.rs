@@ -77,7 +77,8 @@ fn sendable(files: &[AttachedFile]) -> Result<(), String> {
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     if bytes > MOST {
         return Err(format!(
-            "the user's files have {bytes} bytes, and {MOST} are the most that can be sent to the server that runs code"
+            "the user's files have {bytes} bytes, and {MOST} are the most that can be sent to the server \
+             that runs code"
         ));
     }
     Ok(())

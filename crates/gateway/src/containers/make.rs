@@ -198,7 +198,8 @@ pub(crate) fn memory(limit: &str, gateway: &Gateway) -> Result<u64, ApiError> {
         .or_else(memory::total);
     match most {
         Some(most) if bytes > most => Err(invalid(format!(
-            "`memory_limit` is `{limit}`, and containers here can have at most {most} bytes; ask for less, or leave it out"
+            "`memory_limit` is `{limit}`, and containers here can have at most {most} bytes; ask for \
+             less, or leave it out"
         ))),
         _ => Ok(bytes),
     }

@@ -35,11 +35,13 @@ use crate::state::containers::HeldContainer;
 use crate::state::{Caller, Gateway};
 
 /// Note for a model whose sandbox has ended, and whose files are there again.
-const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended. The variables, imports and functions of that code are gone; \
-                       the files that it had saved in the current directory are there again. Define again what you need.";
+const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended. The variables, imports \
+                       and functions of that code are gone; the files that it had saved in the current \
+                       directory are there again. Define again what you need.";
 /// Note for a model whose container is gone.
-const NEW: &str = "The sandbox in which code of earlier turns ran is not available any more. The variables, imports, functions and files of \
-                   that code are gone. Define again what you need.";
+const NEW: &str = "The sandbox in which code of earlier turns ran is not available any more. The \
+                   variables, imports, functions and files of that code are gone. Define again what you \
+                   need.";
 
 /// Returns the runner of a response's code, in the container that its request names, which reads the files of
 /// its messages. With `auto` that is the container that the conversation has `used`; one that has ended
@@ -180,7 +182,8 @@ fn unknown(id: &str) -> ApiError {
 
 fn expired(id: &str, param: &str) -> ApiError {
     let message = format!(
-        "container `{id}` has expired, and its variables are gone; make a new one, its files can still be downloaded"
+        "container `{id}` has expired, and its variables are gone; make a new one, its files can still be \
+         downloaded"
     );
     ApiError::invalid(param, "container_expired", message)
 }

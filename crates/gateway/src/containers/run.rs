@@ -189,7 +189,9 @@ pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mu
                 );
                 execution.skipped_files.push(SkippedFile {
                     path: path::shown(&file.path),
-                    reason: "it is in the sandbox, but could not be stored for the user: the server's disk may be full".to_owned(),
+                    reason: "it is in the sandbox, but could not be stored for the user: the server's \
+                             disk may be full"
+                        .to_owned(),
                 });
             }
         }

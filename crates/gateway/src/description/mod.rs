@@ -155,7 +155,8 @@ pub fn document() -> Value {
     let mut document = made.unwrap_or_else(|error| json!({"error": error.to_string()}));
     document["info"] = json!({
         "title": "Cellblock",
-        "description": "A self-hosted code interpreter. Errors are `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`.",
+        "description": "A self-hosted code interpreter. Errors are \
+                        `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`.",
         "version": env!("CARGO_PKG_VERSION"),
         "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     });

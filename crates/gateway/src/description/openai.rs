@@ -68,7 +68,8 @@ const ROUTES: &[Route] = &[
         "get",
         "/v1/responses",
         "list_responses",
-        "Lists the caller's stored responses without their items, a page at a time (`after`, `limit`, `order`); with `Upgrade: websocket`, opens a WebSocket for creating and streaming responses.",
+        "Lists the caller's stored responses without their items, a page at a time (`after`, `limit`, \
+         `order`); with `Upgrade: websocket`, opens a WebSocket for creating and streaming responses.",
         None,
         &[JSON],
     ),
@@ -378,8 +379,10 @@ fn operation(route: &Route) -> Value {
         "summary": route.summary,
         "externalDocs": {"url": if of_anthropic { ANTHROPIC } else { REFERENCE }},
         "responses": {
-            "200": {"description": format!("The same response as {owner}'s API"), "content": of(route.answers)},
-            "4XX": {"description": "The request is invalid, or the caller has no such object", "content": {JSON: error}},
+            "200": {"description": format!("The same response as {owner}'s API"),
+                "content": of(route.answers)},
+            "4XX": {"description": "The request is invalid, or the caller has no such object",
+                "content": {JSON: error}},
         },
     });
     if let Some(takes) = route.takes {

@@ -118,7 +118,8 @@ fn sessions() -> Value {
     let mut sessions = list("Session");
     sessions["properties"]["missing_servers"] = json!({
         "type": "array",
-        "description": "Servers that may have more sessions of the caller and did not answer in time; absent if all have answered.",
+        "description": "Servers that may have more sessions of the caller and did not answer in time; \
+                        absent if all have answered.",
         "items": {"$ref": "#/components/schemas/MissingServer"},
     });
     sessions
@@ -135,7 +136,8 @@ fn error() -> Value {
                     "message": {"type": "string", "description": "Description of the error."},
                     "type": {
                         "type": "string",
-                        "enum": ["invalid_request_error", "not_found", "too_many_requests", "model_error", "server_error"],
+                        "enum": ["invalid_request_error", "not_found", "too_many_requests",
+                            "model_error", "server_error"],
                     },
                     "param": nullable,
                     "code": nullable,

@@ -59,12 +59,15 @@ pub(crate) struct ExecuteError {
     post, operation_id = "execute", path = "/execute", tag = "sandbox server",
     request_body = ExecuteRequest,
     responses(
-        (status = 200, description = "The result, even if the program failed, timed out or packages could not be installed", body = ExecuteAnswer),
+        (status = 200,
+            description = "The result, even if the program failed, timed out or packages could not be installed", body = ExecuteAnswer),
         (status = 400, description = "The request is invalid or larger than 10 MiB", body = ExecuteError),
-        (status = 429, description = "The maximum number of programs is already running", body = ExecuteError),
+        (status = 429, description = "The maximum number of programs is already running",
+            body = ExecuteError),
         (status = 501, description = "Code runs on another server, which keeps nothing", body = ExecuteError),
         (status = 502, description = "The sandbox failed", body = ExecuteError),
-        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = ExecuteError),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`",
+            body = ExecuteError),
     )
 )]
 pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Response {
@@ -88,8 +91,8 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
             return bad(&format!(
-                "the body cannot be read: it was cut, or has more than {} bytes, the limit; send less, or raise \
-                 `execute.max_body` in the configuration",
+                "the body cannot be read: it was cut, or has more than {} bytes, the limit; send less, or \
+                 raise `execute.max_body` in the configuration",
                 options.max_body
             ));
         }

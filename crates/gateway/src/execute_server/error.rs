@@ -42,7 +42,8 @@ pub enum ExecuteServerError {
     },
     /// The answer is larger than is read.
     #[error(
-        "the execution server's answer is larger than {limit} bytes; the code has run: print less, or write smaller files"
+        "the execution server's answer is larger than {limit} bytes; the code has run: print less, or \
+         write smaller files"
     )]
     TooLarge {
         /// Bytes.
@@ -86,24 +87,30 @@ impl ExecuteServerError {
         match self {
             Self::Request(reason) => format!("The code was not run: {reason}."),
             Self::Unreachable { .. } | Self::NotReady { .. } => {
-                "The code was not run: the sandbox cannot be reached. Try again, or answer without it.".to_owned()
+                "The code was not run: the sandbox cannot be reached. Try again, or answer without it."
+                    .to_owned()
             }
             Self::Busy { .. } => {
-                "The code was not run: the sandbox is at capacity. Try again, or answer without it.".to_owned()
+                "The code was not run: the sandbox is at capacity. Try again, or answer without it."
+                    .to_owned()
             }
             Self::Status {
                 status: 400..=499,
                 reason,
             } => format!("The code was not run: the sandbox refused it: {reason}."),
             Self::Status { .. } => {
-                "The sandbox failed, and whether the code ran is not known. Try again, or answer without it.".to_owned()
+                "The sandbox failed, and whether the code ran is not known. Try again, or answer without \
+                 it."
+                .to_owned()
             }
             Self::Cut { .. } | Self::Late { .. } => {
-                "The sandbox gave no answer in time, and whether the code ran is not known. Try less, or answer without it."
+                "The sandbox gave no answer in time, and whether the code ran is not known. Try less, or \
+                 answer without it."
                     .to_owned()
             }
             Self::TooLarge { limit } => format!(
-                "The code ran, and what it gave is larger than {limit} bytes. Print less, or write smaller files."
+                "The code ran, and what it gave is larger than {limit} bytes. Print less, or write \
+                 smaller files."
             ),
             Self::Unread { .. } => {
                 "The sandbox gave an answer that cannot be read, and whether the code ran is not known. \

@@ -12,9 +12,10 @@ const TOKENS: usize = 4000;
 /// Maximum number of bytes of a picture that a model is shown.
 const PICTURE: usize = 4 << 20;
 /// Note for models about a server that keeps nothing.
-pub const NOTHING_KEPT: &str = "Nothing is kept from call to call here: the next call starts without these variables and files, \
-                                so it has to define and write again what it needs. Files for the user go into the directory \
-                                that the environment variable OUTPUT_DIR names.";
+pub const NOTHING_KEPT: &str = "Nothing is kept from call to call here: the next call starts without \
+                                these variables and files, so it has to define and write again what it \
+                                needs. Files for the user go into the directory that the environment \
+                                variable OUTPUT_DIR names.";
 
 /// Output for the client, and for the model.
 #[derive(Clone, Debug, PartialEq)]

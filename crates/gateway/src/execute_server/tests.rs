@@ -177,7 +177,8 @@ async fn files_come_with_their_bytes_and_under_names_that_lead_nowhere() {
     let server = answering(json!({
         "status": "success", "stdout": "", "exit_code": 0,
         "files_produced": {
-            "plot.png": STANDARD.encode(PNG), "../../etc/data\u{1b}.csv": STANDARD.encode("a,b"), "broken": "%%%", "..": "",
+            "plot.png": STANDARD.encode(PNG), "../../etc/data\u{1b}.csv": STANDARD.encode("a,b"),
+            "broken": "%%%", "..": "",
         },
     }))
     .await;
@@ -375,7 +376,8 @@ async fn only_a_server_that_is_healthy_and_runs_python_is_used() {
     for (health, reason) in [
         (
             json!({
-                "status": "healthy", "mode": "python", "runtime_version": "3.12", "capacity": 3, "current_load": 0.0,
+                "status": "healthy", "mode": "python", "runtime_version": "3.12", "capacity": 3,
+                "current_load": 0.0,
                 "uptime_seconds": 12.5
             }),
             None,

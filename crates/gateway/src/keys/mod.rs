@@ -25,7 +25,8 @@ const LONGEST_NAME: usize = 100;
 pub enum KeysError {
     /// A name that cannot be one.
     #[error(
-        "make a key: its name must have 1 to {LONGEST_NAME} characters, without control and invisible characters"
+        "make a key: its name must have 1 to {LONGEST_NAME} characters, without control and invisible \
+         characters"
     )]
     Name,
     /// A name that is taken.
@@ -39,7 +40,8 @@ pub enum KeysError {
     NotFirst,
     /// A key that is not there.
     #[error(
-        "revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows those that there are"
+        "revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows \
+         those that there are"
     )]
     Missing {
         /// Name or id that was requested.
@@ -151,7 +153,8 @@ impl Keys {
         if !made.ok_or(KeysError::NotFirst)? {
             return Err(KeysError::Taken { name: name() });
         }
-        tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name, admin = key.admin);
+        tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name,
+            admin = key.admin);
         Ok(key)
     }
 

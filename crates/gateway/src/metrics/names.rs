@@ -97,25 +97,29 @@ pub(super) const METRICS: &[Metric] = &[
         name: "cellblock_claims_total",
         kind: Kind::Counter,
         labels: &["result"],
-        help: "Claims by result: `ready`, `canceled`, or the error, such as `pool_exhausted`, `condition`, `forbidden` or `unreachable`.",
+        help: "Claims by result: `ready`, `canceled`, or the error, such as `pool_exhausted`, \
+               `condition`, `forbidden` or `unreachable`.",
     },
     Metric {
         name: CONVERSIONS,
         kind: Kind::Gauge,
         labels: &[],
-        help: "Conversions that run outside cells: rows and exports of tables, pictures of charts. At most as many as there are processors.",
+        help: "Conversions that run outside cells: rows and exports of tables, pictures of charts. At \
+               most as many as there are processors.",
     },
     Metric {
         name: "cellblock_egress_bytes_total",
         kind: Kind::Counter,
         labels: &["direction"],
-        help: "Bytes that code sent to hosts (`up`) and received from them (`down`) with the network policy `egress`.",
+        help: "Bytes that code sent to hosts (`up`) and received from them (`down`) with the network \
+               policy `egress`.",
     },
     Metric {
         name: "cellblock_egress_requests_total",
         kind: Kind::Counter,
         labels: &["decision", "reason"],
-        help: "Requests of code with the network policy `egress`: `allowed`, `denied` or `failed`, and the reason, such as `ok`, `host` or `quota_bytes`.",
+        help: "Requests of code with the network policy `egress`: `allowed`, `denied` or `failed`, and \
+               the reason, such as `ok`, `host` or `quota_bytes`.",
     },
     Metric {
         name: "cellblock_execution_seconds",
@@ -139,7 +143,8 @@ pub(super) const METRICS: &[Metric] = &[
         name: "cellblock_fetch_seconds",
         kind: Kind::Histogram(CELL),
         labels: &["connector"],
-        help: "Duration of calls of connectors by code until their end; cached and canceled calls do not count.",
+        help: "Duration of calls of connectors by code until their end; cached and canceled calls do not \
+               count.",
     },
     Metric {
         name: "cellblock_fetched_bytes_total",
@@ -151,19 +156,24 @@ pub(super) const METRICS: &[Metric] = &[
         name: "cellblock_fetches_total",
         kind: Kind::Counter,
         labels: &["connector", "function", "outcome", "cached"],
-        help: "Calls of connectors by code. The outcome is `ok`, `canceled` or the kind of the error; `cached` is `true` if the answer was that of an equal call. Functions that requests name have the label `(requested)`, and calls of anything that the session does not have `(unknown)`; the first thousand functions have their own label, the others are `(other)`.",
+        help: "Calls of connectors by code. The outcome is `ok`, `canceled` or the kind of the error; \
+               `cached` is `true` if the answer was that of an equal call. Functions that requests name \
+               have the label `(requested)`, and calls of anything that the session does not have \
+               `(unknown)`; the first thousand functions have their own label, the others are `(other)`.",
     },
     Metric {
         name: FORWARDED,
         kind: Kind::Counter,
         labels: &["result"],
-        help: "Requests forwarded to the server that has their session, container, response or sandbox: `answered`, `unreachable` if it accepts no connection, or `failed`.",
+        help: "Requests forwarded to the server that has their session, container, response or sandbox: \
+               `answered`, `unreachable` if it accepts no connection, or `failed`.",
     },
     Metric {
         name: HTTP_SECONDS,
         kind: Kind::Histogram(REQUEST),
         labels: &["method", "route"],
-        help: "Duration of requests until the last byte of the response. Routes are templates such as `/v1/responses/{id}`.",
+        help: "Duration of requests until the last byte of the response. Routes are templates such as \
+               `/v1/responses/{id}`.",
     },
     Metric {
         name: HTTP_IN_FLIGHT,
@@ -199,7 +209,8 @@ pub(super) const METRICS: &[Metric] = &[
         name: RUN_RECORDS,
         kind: Kind::Counter,
         labels: &["result"],
-        help: "Records of runs: `written`, `dropped` because too many waited to be written, or `failed` because they could not be written.",
+        help: "Records of runs: `written`, `dropped` because too many waited to be written, or `failed` \
+               because they could not be written.",
     },
     Metric {
         name: "cellblock_sandbox_seconds",
@@ -247,13 +258,16 @@ pub(super) const METRICS: &[Metric] = &[
         name: TOOL_CALL_SECONDS,
         kind: Kind::Histogram(REQUEST),
         labels: &["server"],
-        help: "Duration of calls to tools of MCP servers until the end of the result; canceled calls do not count.",
+        help: "Duration of calls to tools of MCP servers until the end of the result; canceled calls do \
+               not count.",
     },
     Metric {
         name: TOOL_CALLS,
         kind: Kind::Counter,
         labels: &["server", "outcome"],
-        help: "Calls to tools of MCP servers by outcome: `completed`, `failed` if the tool reported a failure, `error` if its server returned no result, `cancelled`. Servers that requests name by address all have the label `(requested)`.",
+        help: "Calls to tools of MCP servers by outcome: `completed`, `failed` if the tool reported a \
+               failure, `error` if its server returned no result, `cancelled`. Servers that requests name \
+               by address all have the label `(requested)`.",
     },
     Metric {
         name: TURNS,
@@ -281,7 +295,8 @@ pub(super) fn page() -> String {
 
     let mut page = String::from(
         "# Metrics\n\n\
-         `GET /metrics` exports these metrics in the Prometheus text format; [operations](../guides/operations.md) describes who has access.\n\
+         `GET /metrics` exports these metrics in the Prometheus text format; \
+         [operations](../guides/operations.md) describes who has access.\n\
          Generated from the gateway's list; `cargo xtask generate` writes this page.\n\n\
          | name | kind | labels | meaning |\n|---|---|---|---|\n",
     );

@@ -21,11 +21,13 @@ pub struct HttpServerOptions {
     /// Web origins that may call the server, such as `https://app.example.com`.
     pub origins: Vec<String>,
     /// Domain below which each port of a session has a host of its own, `<port>-<session>.<domain>`, which
-    /// all have to lead to the server. Its pages keep cookies and storage, so the domain must serve nothing else.
+    /// all have to lead to the server. Its pages keep cookies and storage, so the domain must serve
+    /// nothing else.
     pub preview_domain: Option<String>,
     /// Serve the console for people at `/console`.
     pub console: bool,
-    /// Maximum number of concurrent connections; others wait. One client address has at most three quarters of them.
+    /// Maximum number of concurrent connections; others wait. One client address has at most three
+    /// quarters of them.
     pub max_connections: usize,
     /// Maximum time until a request's head is complete.
     #[serde(with = "Time")]

@@ -8,7 +8,8 @@ use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Uploads that are being received, on every route and in every dialect. They stand in `uploads` below `CELLBLOCK_HOME`.
+/// Uploads that are being received, on every route and in every dialect. They stand in `uploads`
+/// below `CELLBLOCK_HOME`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UploadOptions {

@@ -54,7 +54,8 @@ pub(crate) struct ContentQuery {
     get, operation_id = "list_project_datasets", path = "/v1/projects/{project}/datasets", tag = "projects",
     params(("project" = String, Path)),
     responses(
-        (status = 200, description = "The datasets, sorted by slug; none if nothing was published", body = crate::openapi::PublishedDatasetList),
+        (status = 200, description = "The datasets, sorted by slug; none if nothing was published",
+            body = crate::openapi::PublishedDatasetList),
         (status = 400, description = "The name is invalid", body = crate::openapi::Error),
     )
 )]
@@ -69,16 +70,20 @@ pub(crate) async fn list(
 
 /// Returns what is known of a dataset. With `session`, that session may load it from now on.
 #[utoipa::path(
-    get, operation_id = "read_project_dataset", path = "/v1/projects/{project}/datasets/{slug}", tag = "projects",
+    get, operation_id = "read_project_dataset", path = "/v1/projects/{project}/datasets/{slug}",
+    tag = "projects",
     params(
         ("project" = String, Path),
         ("slug" = String, Path),
-        ("session" = Option<String>, Query, description = "Session of the project that has now looked at the dataset and may load it"),
+        ("session" = Option<String>, Query,
+            description = "Session of the project that has now looked at the dataset and may load it"),
     ),
     responses(
-        (status = 200, description = "The dataset and its current version", body = crate::openapi::PublishedDataset),
+        (status = 200, description = "The dataset and its current version",
+            body = crate::openapi::PublishedDataset),
         (status = 400, description = "The session is not in this project", body = crate::openapi::Error),
-        (status = 404, description = "There is no such dataset, or the caller has no such session", body = crate::openapi::Error),
+        (status = 404, description = "There is no such dataset, or the caller has no such session",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn read(
@@ -106,7 +111,8 @@ pub(crate) async fn read(
 
 /// Lists the versions of a dataset, oldest first.
 #[utoipa::path(
-    get, operation_id = "list_project_dataset_versions", path = "/v1/projects/{project}/datasets/{slug}/versions", tag = "projects",
+    get, operation_id = "list_project_dataset_versions",
+    path = "/v1/projects/{project}/datasets/{slug}/versions", tag = "projects",
     params(("project" = String, Path), ("slug" = String, Path)),
     responses(
         (status = 200, description = "The versions", body = crate::openapi::DatasetVersionList),
@@ -125,18 +131,23 @@ pub(crate) async fn versions(
 
 /// Returns all rows of a dataset's current version. A conversion to CSV or Arrow counts as a cell.
 #[utoipa::path(
-    get, operation_id = "read_project_dataset_content", path = "/v1/projects/{project}/datasets/{slug}/content", tag = "projects",
+    get, operation_id = "read_project_dataset_content",
+    path = "/v1/projects/{project}/datasets/{slug}/content", tag = "projects",
     params(
         ("project" = String, Path),
         ("slug" = String, Path),
-        ("format" = Option<String>, Query, description = "`parquet` (the default), `csv`, or `arrow` for an Arrow IPC stream"),
+        ("format" = Option<String>, Query,
+            description = "`parquet` (the default), `csv`, or `arrow` for an Arrow IPC stream"),
     ),
     responses(
         (status = 200, description = "The rows"),
-        (status = 400, description = "The rows have no such form: CSV has no lists and structs", body = crate::openapi::Error),
+        (status = 400, description = "The rows have no such form: CSV has no lists and structs",
+            body = crate::openapi::Error),
         (status = 404, description = "There is no such dataset", body = crate::openapi::Error),
-        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
-        (status = 503, description = "Too many such requests are waiting; see `Retry-After`", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`",
+            body = crate::openapi::Error),
+        (status = 503, description = "Too many such requests are waiting; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn content(
@@ -185,7 +196,8 @@ pub(crate) async fn content(
 
 /// Removes a dataset with all its versions.
 #[utoipa::path(
-    delete, operation_id = "remove_project_dataset", path = "/v1/projects/{project}/datasets/{slug}", tag = "projects",
+    delete, operation_id = "remove_project_dataset", path = "/v1/projects/{project}/datasets/{slug}",
+    tag = "projects",
     params(("project" = String, Path), ("slug" = String, Path)),
     responses(
         (status = 200, description = "What was removed", body = crate::openapi::PublishedDataset),

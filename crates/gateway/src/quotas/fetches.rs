@@ -40,7 +40,8 @@ impl FetchAllowance for OwnerFetches {
                     );
                     Err(ConnectorError::new(
                         ConnectorErrorKind::Provider { status: None },
-                        "the request was not made: the host could not check this key's quotas; its operator's log has the reason",
+                        "the request was not made: the host could not check this key's quotas; its \
+                         operator's log has the reason",
                     ))
                 }
             }

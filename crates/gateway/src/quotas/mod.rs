@@ -1,9 +1,10 @@
 //! Quotas: how much the owner of a key may have at once and use up.
 //!
 //! ```text
-//! let permit = gateway.quotas.cell(&caller.owner).await?;      // 429 with Retry-After where a quota is used up
-//! let execution = session.execute(cell).await;                 // the permit is held meanwhile
-//! permit.done(execution.duration);                             // or dropped: then the time that it was held counts
+//! let permit = gateway.quotas.cell(&caller.owner).await?;      // 429 with Retry-After where a
+//! quota is used up let execution = session.execute(cell).await;                 // the permit is
+//! held meanwhile permit.done(execution.duration);                             // or dropped: then
+//! the time that it was held counts
 //! ```
 //!
 //! What was used on a day is counted in the records, which are written to every few seconds.
@@ -289,7 +290,8 @@ impl Quotas {
     /// Counts, logs and notes a refusal, and returns the error that says so.
     fn refuse(&self, owner: &str, quota: Quota, most: u64, seconds: u64) -> ApiError {
         crate::metrics::quota_refused(quota);
-        tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(), limit = most);
+        tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(),
+            limit = most);
         let refused = DecisionSubject::Quota { quota, limit: most };
         self.inner.decisions.note(owner, self.session.as_deref(), refused);
         retry::after(seconds);

@@ -154,7 +154,8 @@ over_each_database! {
         assert_eq!(refused.kind(), ConnectorErrorKind::RateLimit { retry_after });
         assert_eq!(
             refused.to_string(),
-            "the request was not made: the quota `fetches_per_minute` of this key is used up: its limit is 3; try again in 20 s"
+            "the request was not made: the quota `fetches_per_minute` of this key is used up: its limit \
+             is 3; try again in 20 s"
         );
         two.fetched(120);
         quotas.flush().await.unwrap();

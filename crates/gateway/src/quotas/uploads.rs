@@ -77,8 +77,8 @@ impl UploadPermit {
                 };
                 let mut error = quotas.refuse(owner, quota, most, seconds);
                 error.message = format!(
-                    "the quota `{}` of this key is used up: its limit is {most} bytes, {used} are used, and {more} more were sent; \
-                     {remedy}, or try again in {seconds} s",
+                    "the quota `{}` of this key is used up: its limit is {most} bytes, {used} are used, \
+                     and {more} more were sent; {remedy}, or try again in {seconds} s",
                     quota.name()
                 );
                 return Err(error);

@@ -13,7 +13,8 @@ impl Records {
         let now = i64::try_from(crate::now()).unwrap_or(i64::MAX);
         self.with(move |database| {
             let transaction = database.transaction()?;
-            let sql = "INSERT INTO artifact_owners (owner, sha256, granted_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            let sql = "INSERT INTO artifact_owners (owner, sha256, granted_at) VALUES (?1, ?2, ?3) ON \
+                       CONFLICT DO NOTHING";
             for sha256 in &sha256 {
                 transaction.execute(sql, params![owner, sha256, now])?;
             }

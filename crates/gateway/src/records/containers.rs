@@ -71,8 +71,8 @@ fn file(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerFileRow> {
 impl Records {
     pub(crate) async fn add_container(&self, row: ContainerRow) -> Result<(), RecordsError> {
         self.with(move |database| {
-            let sql = "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic, holder) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            let sql = "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, \
+                       memory_limit, automatic, holder) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
             let values = params![
                 row.id,
                 row.owner,
@@ -181,7 +181,8 @@ impl Records {
             let sql = "UPDATE container_files SET current = 0 WHERE container = ?1 AND path = ?2";
             transaction.execute(sql, params![row.container, row.path])?;
             let sql = format!(
-                "INSERT INTO container_files ({FILE_COLUMNS}, current) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1)"
+                "INSERT INTO container_files ({FILE_COLUMNS}, current) VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
+                 ?7, ?8, 1)"
             );
             let values = params![
                 row.id,
@@ -225,7 +226,8 @@ impl Records {
         let (id, owner) = (id.to_owned(), owner.to_owned());
         self.with(move |database| {
             let sql = format!(
-                "SELECT {FILE_COLUMNS} FROM container_files WHERE id = ?1 AND owner = ?2 AND source = 'assistant'"
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE id = ?1 AND owner = ?2 AND source = \
+                 'assistant'"
             );
             database.first(&sql, params![id, owner], file)
         })
@@ -241,7 +243,8 @@ impl Records {
         let (in_container, path) = (in_container.to_owned(), path.to_owned());
         self.with(move |database| {
             let sql = format!(
-                "SELECT {FILE_COLUMNS} FROM container_files WHERE container = ?1 AND path = ?2 ORDER BY number"
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE container = ?1 AND path = ?2 ORDER BY \
+                 number"
             );
             database.query(&sql, params![in_container, path], file)
         })

@@ -103,7 +103,8 @@ impl Records {
         self.with(move |database| {
             let transaction = database.transaction()?;
             transaction.execute(
-                "INSERT INTO conversations (id, owner, created_at, used_at, metadata) VALUES (?1, ?2, ?3, ?3, ?4)",
+                "INSERT INTO conversations (id, owner, created_at, used_at, metadata) VALUES (?1, ?2, ?3, \
+                 ?3, ?4)",
                 params![row.id, row.owner, row.created_at, row.metadata],
             )?;
             insert(&transaction, &row.owner, &row.id, &items)?;
@@ -206,7 +207,8 @@ impl Records {
         let (owner, conversation, id) = (owner.to_owned(), conversation.to_owned(), id.to_owned());
         self.with(move |database| {
             let sql = format!(
-                "SELECT {ITEM_COLUMNS} FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND id = ?3"
+                "SELECT {ITEM_COLUMNS} FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND \
+                 id = ?3"
             );
             database.first(&sql, params![owner, conversation, id], item)
         })
@@ -268,8 +270,8 @@ pub(super) fn extend(
 
 fn insert(database: &Database, owner: &str, conversation: &str, items: &[ItemRow]) -> DatabaseResult<()> {
     // What is there already under its id is not added again.
-    let sql = "INSERT INTO conversation_items (id, owner, conversation, body, items) VALUES (?1, ?2, ?3, ?4, ?5) \
-               ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO conversation_items (id, owner, conversation, body, items) VALUES (?1, ?2, ?3, \
+               ?4, ?5) ON CONFLICT DO NOTHING";
     for item in items {
         database.execute(sql, params![item.id, owner, conversation, item.body, item.items])?;
     }

@@ -23,7 +23,8 @@ pub enum RecordsError {
     },
     /// They were written by a newer version.
     #[error(
-        "open the records at `{place}`: they have schema {found}, and this version knows {known}; run the newer version, or use other records"
+        "open the records at `{place}`: they have schema {found}, and this version knows {known}; run the \
+         newer version, or use other records"
     )]
     Newer {
         /// Location of the records.
@@ -35,8 +36,8 @@ pub enum RecordsError {
     },
     /// They were written before the first release.
     #[error(
-        "open the records at `{place}`: they have schema {found}, from before the first release, and this version knows {known}; \
-         move them away, or use other records"
+        "open the records at `{place}`: they have schema {found}, from before the first release, and this \
+         version knows {known}; move them away, or use other records"
     )]
     Older {
         /// Where they are.

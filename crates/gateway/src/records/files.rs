@@ -42,9 +42,9 @@ impl Records {
         let bytes: Option<i64> = self
             .with(move |database| {
                 // Postgres adds up integers to a number of another type.
-                let sql = "SELECT CAST(coalesce((SELECT bytes FROM stored WHERE owner = ?1), 0) \
-                    + coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM turn_results WHERE owner = ?1) AS kept), 0) \
-                    AS BIGINT)";
+                let sql = "SELECT CAST(coalesce((SELECT bytes FROM stored WHERE owner = ?1), 0) + \
+                           coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM \
+                           turn_results WHERE owner = ?1) AS kept), 0) AS BIGINT)";
                 database.first(sql, params![owner], |row| row.get(0))
             })
             .await?;
@@ -80,7 +80,8 @@ impl Records {
         let (id, owner) = (id.to_owned(), owner.to_owned());
         self.with(move |database| {
             let sql = format!(
-                "SELECT {COLUMNS} FROM files WHERE id = ?1 AND owner = ?2 AND (expires_ms IS NULL OR expires_ms > ?3)"
+                "SELECT {COLUMNS} FROM files WHERE id = ?1 AND owner = ?2 AND (expires_ms IS NULL OR \
+                 expires_ms > ?3)"
             );
             database.first(&sql, params![id, owner, now_ms], file)
         })

@@ -83,14 +83,14 @@ pub enum KeyLookup {
     Unknown,
 }
 
-const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend, \
-     max_network, admin";
+const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, \
+                       minimum_backend, max_network, admin";
 
 /// Adds a key, unless one that was not revoked has its name.
 pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> DatabaseResult<bool> {
-    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend, max_network, admin) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
-               ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
+    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, \
+               minimum_backend, max_network, admin) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON \
+               CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
     let made = database.execute(
         sql,
@@ -130,7 +130,8 @@ pub(crate) fn get(database: &Database, id: &str) -> DatabaseResult<Option<ApiKey
 /// Revokes a usable key by its id or name.
 pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> DatabaseResult<Option<ApiKey>> {
     let sql = format!(
-        "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING {COLUMNS}"
+        "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING \
+         {COLUMNS}"
     );
     database.first(&sql, params![wanted, signed(now)], key)
 }

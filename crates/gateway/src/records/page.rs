@@ -61,8 +61,8 @@ pub(super) fn read<T>(
         ("<", "DESC")
     };
     let sql = format!(
-        "SELECT {columns} FROM {table} WHERE owner = ?1 AND ({condition}) AND (?2 IS NULL OR number {than} ?2) \
-         ORDER BY number {order} LIMIT ?3"
+        "SELECT {columns} FROM {table} WHERE owner = ?1 AND ({condition}) AND (?2 IS NULL OR number \
+         {than} ?2) ORDER BY number {order} LIMIT ?3"
     );
     let values = [params![owner, after, limit], values].concat();
     let mut rows = database.query(&sql, &values, row)?;

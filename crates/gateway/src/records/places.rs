@@ -56,8 +56,8 @@ pub(crate) fn enter(
     let own = own().saturating_add(1);
     let (column, _) = kind.columns();
     let sql = format!(
-        "SELECT CAST(COALESCE(SUM(places.{column}), 0) AS BIGINT) FROM places JOIN gateways ON gateways.id = places.gateway \
-         WHERE places.owner = ?1 AND places.gateway <> ?2"
+        "SELECT CAST(COALESCE(SUM(places.{column}), 0) AS BIGINT) FROM places JOIN gateways ON \
+         gateways.id = places.gateway WHERE places.owner = ?1 AND places.gateway <> ?2"
     );
     let others = transaction.first(&sql, params![place.owner, place.gateway], |row| row.get::<i64>(0))?;
     let others = others.and_then(|sum| u64::try_from(sum).ok()).unwrap_or(0);

@@ -9,8 +9,8 @@ use super::database::{Database, DatabaseResult, params};
 /// A limit that is larger is none.
 const MAX: u64 = 1_000_000_000;
 /// The bucket now, in thousandths of one. It is full again after a minute.
-const TAKEN: &str = "GREATEST(0, rates.taken - LEAST(60000, GREATEST(0, \
-                     CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) - rates.since_ms)) * ?3 / 60)";
+const TAKEN: &str = "GREATEST(0, rates.taken - LEAST(60000, GREATEST(0, CAST(extract(epoch FROM \
+                     clock_timestamp()) * 1000 AS BIGINT) - rates.since_ms)) * ?3 / 60)";
 
 /// Takes one of so many per minute, or says after how many seconds there is one.
 pub(crate) fn take(

@@ -90,7 +90,8 @@ const TURNS: &str = "turns";
 pub(crate) fn begin(database: &Database, begun: &ResponseStart) -> DatabaseResult<()> {
     let created_at = i64::try_from(begun.created_at).unwrap_or(i64::MAX);
     database.execute(
-        "INSERT INTO responses (id, owner, holder, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO responses (id, owner, holder, status, created_at, body, input) VALUES (?1, ?2, ?3, \
+         ?4, ?5, ?6, ?7)",
         params![
             begun.id,
             begun.owner,
@@ -134,7 +135,8 @@ pub(crate) fn end(database: &mut Database, ended: &ResponseEnd) -> DatabaseResul
     }
     transaction.execute(
         // A connection may have broken after all of this was kept, so that it is tried again.
-        "INSERT INTO turns (id, owner, previous, items, container, evidence) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        "INSERT INTO turns (id, owner, previous, items, container, evidence) VALUES (?1, ?2, ?3, ?4, ?5, \
+         ?6) ON CONFLICT DO NOTHING",
         params![
             ended.id,
             ended.owner,
@@ -259,7 +261,8 @@ pub(crate) fn sweep(database: &mut Database, before: u64) -> DatabaseResult<(Vec
     let transaction = database.transaction()?;
     transaction.lock(TURNS)?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
-    let sql = "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress') RETURNING id";
+    let sql = "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress') \
+               RETURNING id";
     let deleted: Vec<String> = transaction.query(sql, params![before], |row| row.get(0))?;
     let unneeded = if deleted.is_empty() {
         Vec::new()
@@ -316,7 +319,8 @@ pub(crate) fn fail_unfinished(
 
 /// Writes something and deletes it: fails where nothing can be written, as on a disk that is full.
 pub(crate) fn probe(database: &Database) -> DatabaseResult<()> {
-    let sql = "INSERT INTO secrets (name, key) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET key = excluded.key";
+    let sql = "INSERT INTO secrets (name, key) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET key \
+               = excluded.key";
     database.execute(sql, params![vec![0; 65536].as_slice()])?;
     database.execute("DELETE FROM secrets WHERE name = 'probe'", &[])?;
     Ok(())

@@ -11,7 +11,8 @@ pub(super) fn keep(
     turn: &str,
     results: &[KeptResult],
 ) -> DatabaseResult<()> {
-    let sql = "INSERT INTO turn_results (owner, sha256, turn, bytes) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO turn_results (owner, sha256, turn, bytes) VALUES (?1, ?2, ?3, ?4) ON CONFLICT \
+               DO NOTHING";
     for result in results {
         let bytes = i64::try_from(result.bytes).unwrap_or(i64::MAX);
         database.execute(sql, params![owner, result.sha256, turn, bytes])?;

@@ -21,7 +21,8 @@ pub struct DailyUsage {
 
 /// Returns the usage of a day so far.
 pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult<DailyUsage> {
-    let sql = "SELECT cells, cell_millis, upload_bytes, fetches, fetched_bytes, layers FROM usage WHERE owner = ?1 AND day = ?2";
+    let sql = "SELECT cells, cell_millis, upload_bytes, fetches, fetched_bytes, layers FROM usage WHERE \
+               owner = ?1 AND day = ?2";
     let used = database.first(sql, params![owner, signed(day)], |row| {
         let number = |column: usize| row.get::<i64>(column).map(|it| u64::try_from(it).unwrap_or(0));
         Ok(DailyUsage {
@@ -38,12 +39,12 @@ pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult
 
 /// Adds to what was used.
 pub(crate) fn add(database: &Database, owner: &str, day: u64, more: DailyUsage) -> DatabaseResult<()> {
-    let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes, fetches, fetched_bytes, layers) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
-               ON CONFLICT (owner, day) DO UPDATE SET cells = usage.cells + excluded.cells, \
-               cell_millis = usage.cell_millis + excluded.cell_millis, upload_bytes = usage.upload_bytes + excluded.upload_bytes, \
-               fetches = usage.fetches + excluded.fetches, fetched_bytes = usage.fetched_bytes + excluded.fetched_bytes, \
-               layers = usage.layers + excluded.layers";
+    let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes, fetches, fetched_bytes, \
+               layers) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (owner, day) DO UPDATE SET \
+               cells = usage.cells + excluded.cells, cell_millis = usage.cell_millis + \
+               excluded.cell_millis, upload_bytes = usage.upload_bytes + excluded.upload_bytes, fetches = \
+               usage.fetches + excluded.fetches, fetched_bytes = usage.fetched_bytes + \
+               excluded.fetched_bytes, layers = usage.layers + excluded.layers";
     database.execute(
         sql,
         params![

@@ -128,14 +128,15 @@ impl Records {
                 if held.unwrap_or(0) >= most {
                     return Ok(VolumeOpening::Full);
                 }
-                let sql = "INSERT INTO volumes (id, owner, name, created_ms, revision, bytes, files, manifest) \
-                           VALUES (?1, ?2, ?3, ?4, 0, 0, 0, '{}')";
+                let sql = "INSERT INTO volumes (id, owner, name, created_ms, revision, bytes, files, \
+                           manifest) VALUES (?1, ?2, ?3, ?4, 0, 0, 0, '{}')";
                 transaction.execute(sql, params![id, owner, name, now_ms])?;
             }
             let Some((row, manifest)) = find(&transaction, &owner, &name)? else {
                 return Ok(VolumeOpening::Unknown);
             };
-            let sql = "UPDATE volumes SET holder = ?1, writer = ?2, state = 'writing' WHERE id = ?3 AND holder IS NULL";
+            let sql = "UPDATE volumes SET holder = ?1, writer = ?2, state = 'writing' WHERE id = ?3 AND \
+                       holder IS NULL";
             let taken = transaction.execute(sql, params![writer.gateway, writer.session, row.id])?;
             if taken == 0 {
                 return Ok(VolumeOpening::Held(Box::new(row)));
@@ -155,8 +156,8 @@ impl Records {
     ) -> Result<Option<i64>, RecordsError> {
         let id = id.to_owned();
         self.with(move |database| {
-            let sql = "UPDATE volumes SET revision = revision + 1, manifest = ?1, bytes = ?2, files = ?3, saved_ms = ?4 \
-                       WHERE id = ?5 AND holder = ?6 AND writer = ?7 RETURNING revision";
+            let sql = "UPDATE volumes SET revision = revision + 1, manifest = ?1, bytes = ?2, files = ?3, \
+                       saved_ms = ?4 WHERE id = ?5 AND holder = ?6 AND writer = ?7 RETURNING revision";
             let values = params![
                 revision.manifest,
                 revision.bytes,

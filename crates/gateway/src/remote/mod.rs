@@ -96,7 +96,8 @@ pub async fn connect(site: &Site) -> Result<FoundServer, ConnectError> {
     tracing::info!(
         url = shown(url),
         runtime = health.runtime_version,
-        "code runs at a server that only executes: variables and files are not kept from call to call, and it tells of no protection"
+        "code runs at a server that only executes: variables and files are not kept from call to call, \
+         and it tells of no protection"
     );
     Ok(FoundServer::Execute(Box::new(server), health))
 }

@@ -57,14 +57,16 @@ impl EventProtocol {
     const fn advice(self) -> &'static str {
         match self {
             Self::Cell => {
-                "ended, or cannot be reached, before the cell was done: the cell may have run in part. If `GET` of the session answers 404, \
-                 its variables and files are lost: create a new session, and run the cell again there unless repeating what it did outside \
-                 of its sandbox would do harm"
+                "ended, or cannot be reached, before the cell was done: the cell may have run in part. If \
+                 `GET` of the session answers 404, its variables and files are lost: create a new \
+                 session, and run the cell again there unless repeating what it did outside of its \
+                 sandbox would do harm"
             }
             Self::Responses | Self::Chat | Self::Messages => {
-                "ended, or cannot be reached, before the response was whole: its code may have run in part, and variables of its container \
-                 are lost. Send the request again unless repeating what its code did outside of its sandbox would do harm; a stored \
-                 response is marked as failed within 30 seconds"
+                "ended, or cannot be reached, before the response was whole: its code may have run in \
+                 part, and variables of its container are lost. Send the request again unless repeating \
+                 what its code did outside of its sandbox would do harm; a stored response is marked as \
+                 failed within 30 seconds"
             }
         }
     }
@@ -79,7 +81,8 @@ impl EventProtocol {
                 format!("event: cell.error\ndata: {event}\n\n")
             }
             Self::Responses => {
-                let event = json!({"type": "error", "code": code, "message": message, "param": null, "sequence_number": number});
+                let event = json!({"type": "error", "code": code, "message": message, "param": null,
+                    "sequence_number": number});
                 format!("event: error\ndata: {event}\n\n{DONE}")
             }
             Self::Chat => format!("data: {}\n\n{DONE}", json!(error)),

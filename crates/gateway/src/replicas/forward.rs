@@ -143,7 +143,8 @@ pub(super) fn failed(holder: &HoldingGateway, error: &(dyn std::error::Error + '
         .is_some_and(reqwest::Error::is_connect);
     crate::metrics::forwarded(if connecting { "unreachable" } else { "failed" });
     if connecting {
-        let problem = "does not accept connections; send the request again: if that gateway has ended, its lease expires within 30 seconds";
+        let problem = "does not accept connections; send the request again: if that gateway has ended, \
+                       its lease expires within 30 seconds";
         return unreachable(holder, "gateway_unreachable", problem);
     }
     let problem = "did not answer; it may have done what the request asks";

@@ -123,8 +123,9 @@ pub(super) async fn go(
 }
 
 fn lost() -> Problem {
-    let message = "the gateway that had this session has ended: its variables and the files of its sandbox are gone; artifacts, uploaded \
-                   files, datasets and stored responses are kept. Create a new session";
+    let message = "the gateway that had this session has ended: its variables and the files of its \
+                   sandbox are gone; artifacts, uploaded files, datasets and stored responses are kept. \
+                   Create a new session";
     Problem::missing("session_not_found", message)
 }
 

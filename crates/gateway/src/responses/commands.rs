@@ -23,10 +23,12 @@ const MAX_SHOWN: u64 = 1 << 20;
 const LISTED: u32 = 200;
 
 const PROMPT: &str = "## Commands and files\n\n\
-    `bash_code_execution` runs a command of bash in a sandbox without a network; its shell, and files, are kept from call to call. \
-    `text_editor_code_execution` shows files (`view`), writes them (`create`) and replaces text in them (`str_replace`). \
-    The sandbox has Python and the usual Unix commands. Files are in `/mnt/data`, which is another name of the current directory, \
-    `/workspace`: write a file there with a command to hand it to the user.";
+                      `bash_code_execution` runs a command of bash in a sandbox without a network; its \
+                      shell, and files, are kept from call to call. `text_editor_code_execution` shows \
+                      files (`view`), writes them (`create`) and replaces text in them (`str_replace`). \
+                      The sandbox has Python and the usual Unix commands. Files are in `/mnt/data`, which \
+                      is another name of the current directory, `/workspace`: write a file there with a \
+                      command to hand it to the user.";
 
 /// The toolset. No configuration names it: requests of the Messages API do.
 pub(super) const KIND: ToolsetKind = ToolsetKind {
@@ -183,7 +185,8 @@ impl Commands {
                 let end = usize::try_from(end).unwrap_or(total).min(total);
                 if start == 0 || start > end {
                     let message = format!(
-                        "`view_range` is not a range of the file's {total} lines; the first is 1, and -1 means the last"
+                        "`view_range` is not a range of the file's {total} lines; the first is 1, and -1 \
+                         means the last"
                     );
                     return Ok(Err(CallRefusal::input(message)));
                 }
@@ -307,8 +310,8 @@ fn definitions() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             anthropic::BASH,
             "Run a command",
-            "Runs a command of bash in the sandbox, and returns what it prints and its exit code. The shell is kept from call to call. \
-             New and changed files in /mnt/data are handed to the user.",
+            "Runs a command of bash in the sandbox, and returns what it prints and its exit code. The \
+             shell is kept from call to call. New and changed files in /mnt/data are handed to the user.",
             json!({
                 "type": "object",
                 "properties": {"command": {"type": "string", "description": "The command to run."}},
@@ -320,16 +323,18 @@ fn definitions() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             anthropic::EDITOR,
             "Show and edit files",
-            "Shows a file or a folder (`view`), writes a file (`create`, with `file_text`), or replaces an exact piece of text that is in a \
-             file once (`str_replace`, with `old_str` and `new_str`).",
+            "Shows a file or a folder (`view`), writes a file (`create`, with `file_text`), or replaces \
+             an exact piece of text that is in a file once (`str_replace`, with `old_str` and `new_str`).",
             json!({
                 "type": "object",
                 "properties": {
                     "command": {"type": "string", "enum": ["view", "create", "str_replace"]},
                     "path": {"type": "string", "description": "The file, such as /mnt/data/report.md."},
                     "file_text": {"type": "string", "description": "With `create`: the whole content."},
-                    "old_str": {"type": "string", "description": "With `str_replace`: the exact text to replace."},
-                    "new_str": {"type": "string", "description": "With `str_replace`: the text to put in its place."},
+                    "old_str": {"type": "string",
+                        "description": "With `str_replace`: the exact text to replace."},
+                    "new_str": {"type": "string",
+                        "description": "With `str_replace`: the text to put in its place."},
                     "view_range": {
                         "type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2,
                         "description": "With `view`: the first and the last line, from 1; -1 means the end.",

@@ -21,9 +21,10 @@ use crate::state::responses::{self as live, Seal};
 use crate::state::{Caller, Gateway};
 
 /// Instructions for the model.
-const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it and will see nothing else of \
-                    it. Keep what the user wants and has said about themselves, decisions, facts, names, numbers, code and its \
-                    results, files and where they are, what is done and what is open. Write plain text. Do not answer the user and \
+const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it \
+                    and will see nothing else of it. Keep what the user wants and has said about \
+                    themselves, decisions, facts, names, numbers, code and its results, files and where \
+                    they are, what is done and what is open. Write plain text. Do not answer the user and \
                     do not call tools.";
 
 /// Maximum number of bytes of a summary.

@@ -135,7 +135,8 @@ pub(crate) fn unknown(id: &str) -> ApiError {
 
 pub(crate) fn full(id: &str) -> ApiError {
     let message = format!(
-        "conversation `{id}` would have more than {MAX_ITEMS} items, the maximum; delete some, or begin another conversation"
+        "conversation `{id}` would have more than {MAX_ITEMS} items, the maximum; delete some, or begin \
+         another conversation"
     );
     ApiError::invalid("conversation", "conversation_full", message)
 }

@@ -211,7 +211,8 @@ impl UnkeptEnd {
         let failure = Failure {
             code: error.code.unwrap_or_else(|| "server_error".to_owned()),
             message: format!(
-                "the response could not be stored: {}; delete stored responses, conversations or files, or send `store: false`",
+                "the response could not be stored: {}; delete stored responses, conversations or files, \
+                 or send `store: false`",
                 error.message
             ),
         };

@@ -25,9 +25,11 @@ use crate::state::responses::WaitingTurn;
 use crate::state::{Caller, Gateway};
 
 /// Description of the functions for datasets, for models whose containers have a project.
-const DATASETS: &str = "Code can share data frames with other conversations: `list_datasets()`, `publish_dataset(df, \"slug\", title=\"…\")`, \
-    `read_dataset(\"slug\")`, which describes a dataset, and `load_dataset(\"slug\")`. Before code loads a dataset that another conversation \
-    has published, call `read_dataset` in an earlier call and check what it describes.\n";
+const DATASETS: &str = "Code can share data frames with other conversations: `list_datasets()`, \
+                        `publish_dataset(df, \"slug\", title=\"…\")`, `read_dataset(\"slug\")`, which \
+                        describes a dataset, and `load_dataset(\"slug\")`. Before code loads a dataset \
+                        that another conversation has published, call `read_dataset` in an earlier call \
+                        and check what it describes.\n";
 
 /// A conversation that a connection remembers, of a response that is not stored.
 #[derive(Clone, Debug)]
@@ -263,8 +265,9 @@ fn answered(conversation: &[Item], by_code: &[String]) -> Result<(), ApiError> {
             Item::FunctionCallOutput(output) => {
                 let Some(answered) = calls.get_mut(output.call_id.as_str()) else {
                     let message = format!(
-                        "there is no call with the id `{}` before its output; send the `function_call` too, or \
-                         `previous_response_id`; if code made the call, it does not wait for the output any more",
+                        "there is no call with the id `{}` before its output; send the `function_call` \
+                         too, or `previous_response_id`; if code made the call, it does not wait for the \
+                         output any more",
                         output.call_id
                     );
                     return Err(ApiError::invalid("input", "unknown_call_id", message));

@@ -54,7 +54,8 @@ pub(super) async fn lent(
         let Tool::Mcp(tool) = tool else {
             if own(CLIENT_FUNCTIONS).is_some() {
                 return Err(invalid(format!(
-                    "the operator has a server `{CLIENT_FUNCTIONS}`, which is what code calls the client's functions; rename the server"
+                    "the operator has a server `{CLIENT_FUNCTIONS}`, which is what code calls the \
+                     client's functions; rename the server"
                 )));
             }
             continue;
@@ -67,14 +68,16 @@ pub(super) async fn lent(
             }
             (None, Some(_)) if !tool.headers.0.is_empty() => {
                 return Err(invalid(format!(
-                    "`headers` is for a server at a `server_url`; leave it out for `{label}`, which this gateway knows by its label"
+                    "`headers` is for a server at a `server_url`; leave it out for `{label}`, which this \
+                     gateway knows by its label"
                 )));
             }
             (None, Some(_)) if tool.allowed_tools.is_none() => continue,
             (None, Some(own)) => Arc::clone(own),
             (None, None) => {
                 return Err(invalid(format!(
-                    "code cannot call the server `{label}`; its operator has to set `offer: code` or `both`, or send its `server_url`"
+                    "code cannot call the server `{label}`; its operator has to set `offer: code` or \
+                     `both`, or send its `server_url`"
                 )));
             }
         };

@@ -45,7 +45,8 @@ pub(super) fn find(
     let invalid = |code, message| Err(ApiError::invalid("input", code, message));
     if let Some(missing) = turn.calls.iter().find(|id| !answered.contains(id)) {
         let message = format!(
-            "code waits for the output of the call `{missing}`; send a `function_call_output` with its `call_id`"
+            "code waits for the output of the call `{missing}`; send a `function_call_output` with its \
+             `call_id`"
         );
         return invalid("missing_call_output", message);
     }
@@ -58,7 +59,8 @@ pub(super) fn find(
     }
     let is_output = |item: &Item| matches!(item, Item::FunctionCallOutput(_));
     if goes_on && !request.input.iter().all(is_output) {
-        let message = "code waits for the outputs of its calls: send only these now, and the rest after the next response";
+        let message = "code waits for the outputs of its calls: send only these now, and the rest after \
+                       the next response";
         return invalid("invalid_value", message.to_owned());
     }
     let mut answers = Vec::new();
@@ -139,7 +141,8 @@ pub(super) fn without_calls_of_code(input: &[Item]) -> Result<Vec<Item>, ApiErro
             Item::FunctionCallOutput(output) if calls.contains(output.call_id.as_str()) => {}
             Item::CodeInterpreterCall(call) if running.contains(call.id.as_str()) => {
                 let message = format!(
-                    "the code `{}` does not wait for the outputs of its calls any more; leave it and its calls out",
+                    "the code `{}` does not wait for the outputs of its calls any more; leave it and its \
+                     calls out",
                     call.id
                 );
                 return Err(ApiError::invalid("input", "unknown_call_id", message));

@@ -46,13 +46,15 @@ pub(crate) fn routes() -> Router<Gateway> {
 #[utoipa::path(
     get, operation_id = "list_runs", path = "/v1/runs", tag = "runs",
     params(
-        ("session" = Option<String>, Query, description = "ID of the session or container whose runs are listed"),
+        ("session" = Option<String>, Query,
+            description = "ID of the session or container whose runs are listed"),
         ("after" = Option<String>, Query, description = "ID of the run after which the page begins"),
         ("limit" = Option<u32>, Query, description = "Maximum number of runs, 1 to 100; by default 20"),
         ("order" = Option<String>, Query, description = "`desc` (the newest first, the default) or `asc`"),
     ),
     responses(
-        (status = 200, description = "A page of runs; `has_more` says whether others follow `last_id`", body = crate::openapi::RunList),
+        (status = 200, description = "A page of runs; `has_more` says whether others follow `last_id`",
+            body = crate::openapi::RunList),
         (status = 400, description = "A parameter is invalid", body = crate::openapi::Error),
     )
 )]
@@ -89,15 +91,18 @@ pub(crate) async fn read(
     Ok(Json(RunAnswer::of(&row)))
 }
 
-/// Exports a run with the runs before it in its sandbox, their code and their inputs. The request counts as a cell.
+/// Exports a run with the runs before it in its sandbox, their code and their inputs. The request
+/// counts as a cell.
 #[utoipa::path(
     get, operation_id = "export_run", path = "/v1/runs/{id}/export", tag = "runs",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "One document", body = crate::openapi::RunExport),
         (status = 404, description = "The caller has no such run", body = crate::openapi::Error),
-        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
-        (status = 503, description = "Too many such requests are waiting; see `Retry-After`", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`",
+            body = crate::openapi::Error),
+        (status = 503, description = "Too many such requests are waiting; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn export(
@@ -118,7 +123,8 @@ pub(crate) async fn export(
     post, operation_id = "replay_run", path = "/v1/runs/{id}/replay", tag = "runs",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "Whether it made the same, or why it cannot be replayed", body = crate::openapi::Replay),
+        (status = 200, description = "Whether it made the same, or why it cannot be replayed",
+            body = crate::openapi::Replay),
         (status = 404, description = "The caller has no such run", body = crate::openapi::Error),
         (status = 429, description = "A quota of the caller is used up", body = crate::openapi::Error),
     )

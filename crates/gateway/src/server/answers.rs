@@ -118,8 +118,8 @@ pub(super) async fn unknown(method: Method, address: Uri) -> Problem {
     static SERVED: LazyLock<String> = LazyLock::new(|| description::roots().join(", "));
     let path = address.path();
     let message = format!(
-        "there is nothing at this address: {method} {path}. Served are {}, and what is below them; GET /openapi.json \
-         describes every route",
+        "there is nothing at this address: {method} {path}. Served are {}, and what is below them; GET \
+         /openapi.json describes every route",
         *SERVED
     );
     Problem::missing(code(StatusCode::NOT_FOUND), message)

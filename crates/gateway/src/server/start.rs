@@ -27,7 +27,8 @@ pub enum ServeError {
     },
     /// An origin that no browser sends.
     #[error(
-        "allow pages of `{origin}`: write an origin, such as `https://app.example.com`, without a path or a `*`"
+        "allow pages of `{origin}`: write an origin, such as `https://app.example.com`, without a path or \
+         a `*`"
     )]
     Origin {
         /// As it is configured.
@@ -35,7 +36,8 @@ pub enum ServeError {
     },
     /// A domain that no host is below.
     #[error(
-        "serve previews below `{domain}`: write a domain, such as `previews.example.com`, without a scheme, a port or a `*`"
+        "serve previews below `{domain}`: write a domain, such as `previews.example.com`, without a \
+         scheme, a port or a `*`"
     )]
     PreviewDomain {
         /// As it is configured.
@@ -134,8 +136,8 @@ mod tests {
         let refused = check(&beyond_loopback(), &records).await.unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "listen on 0.0.0.0:0: other machines can reach this address, and there is no API key; make one with \
-             `cellblock key create NAME`, or listen on 127.0.0.1"
+            "listen on 0.0.0.0:0: other machines can reach this address, and there is no API key; make \
+             one with `cellblock key create NAME`, or listen on 127.0.0.1"
         );
         check(&Options::default(), &records).await.unwrap();
         let mut required = beyond_loopback();

@@ -207,7 +207,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_its_connection() {
-    const SOCKET: &str = "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+    const SOCKET: &str = "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\n\
+                          Upgrade: websocket\r\n\
                           Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     for request in [&WORKS.replace("works", "large"), SOCKET] {
         let options = HttpServerOptions {

@@ -71,17 +71,20 @@ impl From<&Entry> for AliasAnswer {
     }
 }
 
-/// Records a tool result: `tool` or `alias`, and one of `value`, `data` and `artifact`. A table counts as a cell.
+/// Records a tool result: `tool` or `alias`, and one of `value`, `data` and `artifact`. A table
+/// counts as a cell.
 #[utoipa::path(
     post, operation_id = "record_alias", path = "/v1/sessions/{id}/aliases", tag = "sessions",
     params(("id" = String, Path)),
     request_body = AliasRequest,
     responses(
         (status = 201, description = "The alias", body = crate::openapi::Alias),
-        (status = 400, description = "It cannot be recorded, or the session has another toolset", body = crate::openapi::Error),
+        (status = 400, description = "It cannot be recorded, or the session has another toolset",
+            body = crate::openapi::Error),
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
         (status = 429, description = "A quota is used up; see `Retry-After`", body = crate::openapi::Error),
-        (status = 503, description = "Too many tables are waiting to be read; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "Too many tables are waiting to be read; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn add(
@@ -135,7 +138,8 @@ pub(crate) async fn add(
     get, operation_id = "list_aliases", path = "/v1/sessions/{id}/aliases", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The results, in the order in which they were recorded", body = crate::openapi::AliasList),
+        (status = 200, description = "The results, in the order in which they were recorded",
+            body = crate::openapi::AliasList),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]

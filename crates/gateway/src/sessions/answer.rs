@@ -47,7 +47,8 @@ pub(crate) struct SessionAnswer {
     rescue: Rescue,
     /// Number of cells that it has run.
     cells: u64,
-    /// Number of the cell that was tried and is neither kept nor discarded. Other requests are rejected until it is.
+    /// Number of the cell that was tried and is neither kept nor discarded. Other requests are
+    /// rejected until it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     undecided_try: Option<u64>,
     inputs: BTreeMap<String, InputAnswer>,

@@ -29,16 +29,20 @@ pub(crate) struct RollbackRequest {
     pub(crate) checkpoint: String,
 }
 
-/// Keeps the variables and files of a session as they are now. A session keeps at most 8 checkpoints; the oldest makes room.
+/// Keeps the variables and files of a session as they are now. A session keeps at most 8
+/// checkpoints; the oldest makes room.
 #[utoipa::path(
     post, operation_id = "create_checkpoint", path = "/v1/sessions/{id}/checkpoints", tag = "sessions",
     params(("id" = String, Path)),
     request_body = CheckpointRequest,
     responses(
-        (status = 201, description = "The checkpoint, and the one that it replaced", body = crate::openapi::NewCheckpoint),
-        (status = 400, description = "The name is not valid or taken, or the backend has no checkpoints", body = crate::openapi::Error),
+        (status = 201, description = "The checkpoint, and the one that it replaced",
+            body = crate::openapi::NewCheckpoint),
+        (status = 400, description = "The name is not valid or taken, or the backend has no checkpoints",
+            body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409, description = "The session has something that a checkpoint cannot hold, such as threads; nothing has changed", body = crate::openapi::Error),
+        (status = 409,
+            description = "The session has something that a checkpoint cannot hold, such as threads; nothing has changed", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn create(
@@ -85,11 +89,14 @@ pub(crate) async fn list(
 
 /// Drops a checkpoint and frees its memory.
 #[utoipa::path(
-    delete, operation_id = "delete_checkpoint", path = "/v1/sessions/{id}/checkpoints/{checkpoint}", tag = "sessions",
-    params(("id" = String, Path), ("checkpoint" = String, Path, description = "ID or name of the checkpoint")),
+    delete, operation_id = "delete_checkpoint", path = "/v1/sessions/{id}/checkpoints/{checkpoint}",
+    tag = "sessions",
+    params(("id" = String, Path), ("checkpoint" = String, Path,
+        description = "ID or name of the checkpoint")),
     responses(
         (status = 200, description = "It was dropped", body = crate::openapi::Deleted),
-        (status = 404, description = "The caller has no such session, or the session no such checkpoint", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session, or the session no such checkpoint",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn delete(
@@ -110,15 +117,18 @@ pub(crate) async fn delete(
     Ok(Json(DeletionAnswer::new("session.checkpoint", checkpoint)))
 }
 
-/// Makes the variables and files of a session what they were at a checkpoint, and ends its processes. All checkpoints are kept.
+/// Makes the variables and files of a session what they were at a checkpoint, and ends its
+/// processes. All checkpoints are kept.
 #[utoipa::path(
     post, operation_id = "roll_back_session", path = "/v1/sessions/{id}/rollback", tag = "sessions",
     params(("id" = String, Path)),
     request_body = RollbackRequest,
     responses(
         (status = 200, description = "The session is as it was", body = crate::openapi::RolledBack),
-        (status = 404, description = "The caller has no such session, or the session no such checkpoint", body = crate::openapi::Error),
-        (status = 409, description = "Code of the session has ended the process that held the checkpoint; nothing has changed", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session, or the session no such checkpoint",
+            body = crate::openapi::Error),
+        (status = 409,
+            description = "Code of the session has ended the process that held the checkpoint; nothing has changed", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn roll_back(

@@ -63,8 +63,9 @@ pub(crate) struct CreateRequest {
     /// Code that prepares the session: it runs before the first cell, and again after a reset and in
     /// each new kernel.
     setup: Option<String>,
-    /// Packages that code and commands have in addition to those of the image, such as `six==1.17.0`, if the image and the server permit
-    /// them. They are installed before the first cell or command. A derivation has none.
+    /// Packages that code and commands have in addition to those of the image, such as
+    /// `six==1.17.0`, if the image and the server permit them. They are installed before the first
+    /// cell or command. A derivation has none.
     requirements: Vec<String>,
     /// Whether variables survive a cell that kills its kernel: `off`, `idle` or `on`.
     #[schema(value_type = Option<String>)]
@@ -107,8 +108,10 @@ pub(crate) struct CreateRequest {
         (status = 201, description = "The session", body = crate::openapi::Session),
         (status = 400, description = "A field is invalid", body = crate::openapi::Error),
         (status = 404, description = "There is no such volume to read", body = crate::openapi::Error),
-        (status = 409, description = "Another session writes the volume; the message names it", body = crate::openapi::Error),
-        (status = 429, description = "The caller has too many sessions or volumes", body = crate::openapi::Error),
+        (status = 409, description = "Another session writes the volume; the message names it",
+            body = crate::openapi::Error),
+        (status = 429, description = "The caller has too many sessions or volumes",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn create(
@@ -267,8 +270,8 @@ async fn network(
     let most = gateway.max_network(&caller.owner).await?;
     if asked > most {
         let message = format!(
-            "it is {:?}, and this gateway allows {:?} at most to this caller; the operator sets `limits.max_network` \
-             and the key's `--max-network`",
+            "it is {:?}, and this gateway allows {:?} at most to this caller; the operator sets \
+             `limits.max_network` and the key's `--max-network`",
             asked.name(),
             most.name()
         );

@@ -8,8 +8,8 @@ use crate::listing::ListAnswer;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// Lists the last 256 events of a session, the oldest first: its checkpoints, rollbacks, tries, forks, hibernation, resets, and deaths of
-/// its kernel. Answers also while a cell runs.
+/// Lists the last 256 events of a session, the oldest first: its checkpoints, rollbacks, tries,
+/// forks, hibernation, resets, and deaths of its kernel. Answers also while a cell runs.
 #[utoipa::path(
     get, operation_id = "list_session_events", path = "/v1/sessions/{id}/events", tag = "sessions",
     params(("id" = String, Path)),

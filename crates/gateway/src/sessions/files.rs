@@ -56,7 +56,8 @@ pub(crate) struct FileWritten {
     get, operation_id = "list_files", path = "/v1/sessions/{id}/files", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The files below `/workspace` and `/tmp/output`", body = crate::openapi::FileList),
+        (status = 200, description = "The files below `/workspace` and `/tmp/output`",
+            body = crate::openapi::FileList),
         (status = 404, description = "There is no such session", body = crate::openapi::Error),
     )
 )]
@@ -87,10 +88,12 @@ pub(crate) async fn list(
     get, operation_id = "read_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path, description = "Path in the sandbox without the first slash: `workspace/a.csv`, `tmp/output/b.png`"),
+        ("path" = String, Path,
+            description = "Path in the sandbox without the first slash: `workspace/a.csv`, `tmp/output/b.png`"),
     ),
     responses(
-        (status = 200, description = "Its bytes. Types that a browser might execute are sent as attachments."),
+        (status = 200,
+            description = "Its bytes. Types that a browser might execute are sent as attachments."),
         (status = 304, description = "`If-None-Match` matches its version"),
         (status = 404, description = "There is no such session or file", body = crate::openapi::Error),
     )
@@ -136,16 +139,20 @@ pub(crate) async fn get(
     put, operation_id = "write_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path, description = "Path in the sandbox without the first slash: `workspace/a.csv`"),
+        ("path" = String, Path,
+            description = "Path in the sandbox without the first slash: `workspace/a.csv`"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 200, description = "It was written", body = crate::openapi::FileWritten),
-        (status = 400, description = "The path is not a file path, or the sandbox has no space left", body = crate::openapi::Error),
+        (status = 400, description = "The path is not a file path, or the sandbox has no space left",
+            body = crate::openapi::Error),
         (status = 404, description = "There is no such session", body = crate::openapi::Error),
         (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
-        (status = 429, description = "A quota of the key is used up, or too many bytes are being received", body = crate::openapi::Error),
+        (status = 429,
+            description = "A quota of the key is used up, or too many bytes are being received",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn put(
@@ -176,7 +183,8 @@ pub(crate) async fn put(
     delete, operation_id = "delete_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path, description = "Path in the sandbox without the first slash: `workspace/a.csv`"),
+        ("path" = String, Path,
+            description = "Path in the sandbox without the first slash: `workspace/a.csv`"),
     ),
     responses(
         (status = 200, description = "It was removed", body = crate::openapi::Deleted),

@@ -27,8 +27,8 @@ pub(crate) struct ForkRequest {
     /// Number of new sessions, at most 16.
     #[schema(default = 1, minimum = 1, maximum = 16)]
     count: usize,
-    /// Whether random generators get new seeds in each new session, also those that code has made itself with `random` and numpy.
-    /// Otherwise all go on with the same random numbers.
+    /// Whether random generators get new seeds in each new session, also those that code has made
+    /// itself with `random` and numpy. Otherwise all go on with the same random numbers.
     #[schema(default = true)]
     reseed: bool,
 }
@@ -66,18 +66,21 @@ pub(crate) struct ForkAnswer {
     sessions: Vec<SessionAnswer>,
 }
 
-/// Makes independent sessions that begin with the variables and files of this one, which is not changed: all of them, or none. Each has
-/// its own sandbox and counts as one.
+/// Makes independent sessions that begin with the variables and files of this one, which is not
+/// changed: all of them, or none. Each has its own sandbox and counts as one.
 #[utoipa::path(
     post, operation_id = "fork_session", path = "/v1/sessions/{id}/fork", tag = "sessions",
     params(("id" = String, Path)),
     request_body = ForkRequest,
     responses(
         (status = 201, description = "The new sessions", body = crate::openapi::Forked),
-        (status = 400, description = "The count is not possible, or the backend has no forks", body = crate::openapi::Error),
+        (status = 400, description = "The count is not possible, or the backend has no forks",
+            body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409, description = "The session has something that cannot be moved, such as threads; nothing has changed", body = crate::openapi::Error),
-        (status = 429, description = "The caller would have too many sessions; none was made", body = crate::openapi::Error),
+        (status = 409,
+            description = "The session has something that cannot be moved, such as threads; nothing has changed", body = crate::openapi::Error),
+        (status = 429, description = "The caller would have too many sessions; none was made",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn fork(

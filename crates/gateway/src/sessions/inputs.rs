@@ -30,7 +30,8 @@ use crate::state::{Caller, Gateway};
 #[serde(default, deny_unknown_fields)]
 #[schema(as = Given)]
 pub(crate) struct InputValue {
-    /// Any JSON value, bound as the equivalent Python object. It goes there as it was sent: numbers have any size.
+    /// Any JSON value, bound as the equivalent Python object. It goes there as it was sent: numbers
+    /// have any size.
     #[serde(deserialize_with = "present")]
     #[schema(value_type = Option<Object>)]
     pub(super) value: Option<Box<RawValue>>,
@@ -82,7 +83,9 @@ pub(crate) struct InputBound {
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
         (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
-        (status = 429, description = "A quota of the key is used up, or too many bytes are being received", body = crate::openapi::Error),
+        (status = 429,
+            description = "A quota of the key is used up, or too many bytes are being received",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn put(

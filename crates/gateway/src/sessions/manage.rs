@@ -33,13 +33,14 @@ pub(crate) struct SessionList {
     missing_servers: Vec<MissingServer>,
 }
 
-/// Lists the caller's sessions, the oldest first, also those in other servers that share the records. Servers that do not answer within 3
-/// seconds are named in `missing_servers`.
+/// Lists the caller's sessions, the oldest first, also those in other servers that share the
+/// records. Servers that do not answer within 3 seconds are named in `missing_servers`.
 #[utoipa::path(
     get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
     responses(
         (status = 200, description = "The sessions", body = crate::openapi::SessionList),
-        (status = 503, description = "The records of the servers cannot be read", body = crate::openapi::Error),
+        (status = 503, description = "The records of the servers cannot be read",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn list(
@@ -107,7 +108,8 @@ pub(crate) async fn delete(
     post, operation_id = "interrupt_session", path = "/v1/sessions/{id}/interrupt", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The interrupt was sent; the cell's own result says how it ended", body = crate::openapi::Interrupted),
+        (status = 200, description = "The interrupt was sent; the cell's own result says how it ended",
+            body = crate::openapi::Interrupted),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
@@ -123,8 +125,8 @@ pub(crate) async fn interrupt(
     Ok(Json(InterruptAnswer { object, interrupted }))
 }
 
-/// Ends the kernel, the processes and the checkpoints of a session, and frees their memory. Files are kept. The next cell starts a new
-/// kernel, and its result says that the variables are gone.
+/// Ends the kernel, the processes and the checkpoints of a session, and frees their memory. Files
+/// are kept. The next cell starts a new kernel, and its result says that the variables are gone.
 #[utoipa::path(
     post, operation_id = "hibernate_session", path = "/v1/sessions/{id}/hibernate", tag = "sessions",
     params(("id" = String, Path)),

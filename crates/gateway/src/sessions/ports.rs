@@ -69,7 +69,8 @@ pub(crate) async fn list(
     Ok(Json(ListAnswer::new(ports.into_iter().map(port).collect())))
 }
 
-/// Makes a signed link to a port, for browsers, which send no key. It ends with its time, or with the session.
+/// Makes a signed link to a port, for browsers, which send no key. It ends with its time, or with
+/// the session.
 #[utoipa::path(
     post, operation_id = "create_port_link", path = "/v1/sessions/{id}/ports/{port}/links", tag = "sessions",
     params(("id" = String, Path), ("port" = u16, Path)),

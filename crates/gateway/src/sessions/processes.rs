@@ -169,10 +169,12 @@ fn answer(session: &str, process: ProcessReport) -> Json<ProcessAnswer> {
     request_body = ProcessRequest,
     responses(
         (status = 201, description = "The process", body = crate::openapi::Process),
-        (status = 400, description = "A field is invalid, or the session derives results", body = crate::openapi::Error),
+        (status = 400, description = "A field is invalid, or the session derives results",
+            body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
         (status = 429, description = "Too many processes are running", body = crate::openapi::Error),
-        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn start(
@@ -210,7 +212,8 @@ pub(crate) async fn start(
     get, operation_id = "list_processes", path = "/v1/sessions/{id}/processes", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The processes, in the order of their starts", body = crate::openapi::ProcessList),
+        (status = 200, description = "The processes, in the order of their starts",
+            body = crate::openapi::ProcessList),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
@@ -227,7 +230,8 @@ pub(crate) async fn list(
 
 /// Reads output of a process from an offset.
 #[utoipa::path(
-    get, operation_id = "read_process_output", path = "/v1/sessions/{id}/processes/{process}/output", tag = "sessions",
+    get, operation_id = "read_process_output", path = "/v1/sessions/{id}/processes/{process}/output",
+    tag = "sessions",
     params(("id" = String, Path), ("process" = String, Path), OutputQuery),
     responses(
         (status = 200, description = "Part of its output", body = crate::openapi::ProcessOutput),
@@ -264,12 +268,14 @@ pub(crate) async fn output(
 
 /// Sends input to a process that was started with `stdin`.
 #[utoipa::path(
-    post, operation_id = "send_process_input", path = "/v1/sessions/{id}/processes/{process}/input", tag = "sessions",
+    post, operation_id = "send_process_input", path = "/v1/sessions/{id}/processes/{process}/input",
+    tag = "sessions",
     params(("id" = String, Path), ("process" = String, Path)),
     request_body = InputRequest,
     responses(
         (status = 200, description = "It is queued; the process", body = crate::openapi::Process),
-        (status = 400, description = "Standard input is closed, or the process does not read it", body = crate::openapi::Error),
+        (status = 400, description = "Standard input is closed, or the process does not read it",
+            body = crate::openapi::Error),
         (status = 404, description = "There is no such session or process", body = crate::openapi::Error),
     )
 )]
@@ -295,12 +301,14 @@ pub(crate) async fn input(
 
 /// Sends a signal to a process. `SIGKILL` also ends everything that it started.
 #[utoipa::path(
-    post, operation_id = "signal_process", path = "/v1/sessions/{id}/processes/{process}/signal", tag = "sessions",
+    post, operation_id = "signal_process", path = "/v1/sessions/{id}/processes/{process}/signal",
+    tag = "sessions",
     params(("id" = String, Path), ("process" = String, Path)),
     request_body = SignalRequest,
     responses(
         (status = 200, description = "It was sent; the process", body = crate::openapi::Process),
-        (status = 400, description = "There is no such signal, or the process has ended", body = crate::openapi::Error),
+        (status = 400, description = "There is no such signal, or the process has ended",
+            body = crate::openapi::Error),
         (status = 404, description = "There is no such session or process", body = crate::openapi::Error),
     )
 )]
@@ -324,7 +332,8 @@ pub(crate) async fn signal(
 
 /// Waits for a process to end. If it is still running after the timeout, its `state` says so.
 #[utoipa::path(
-    post, operation_id = "wait_process", path = "/v1/sessions/{id}/processes/{process}/wait", tag = "sessions",
+    post, operation_id = "wait_process", path = "/v1/sessions/{id}/processes/{process}/wait",
+    tag = "sessions",
     params(("id" = String, Path), ("process" = String, Path)),
     request_body = WaitRequest,
     responses(

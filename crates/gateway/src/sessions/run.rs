@@ -47,8 +47,9 @@ pub(crate) struct CellRequest {
     pub(super) dry_run: bool,
     /// Stream the result as events; the same as `Accept: text/event-stream`.
     pub(super) stream: bool,
-    /// Name for the stream of events, 1 to 64 letters, digits, `-` or `_`, which your client makes up for each cell. The cell then
-    /// goes on for 60 s without its client, which reads the rest of the events with `GET /v1/sessions/{id}/streams/{stream}`.
+    /// Name for the stream of events, 1 to 64 letters, digits, `-` or `_`, which your client makes
+    /// up for each cell. The cell then goes on for 60 s without its client, which reads the rest of
+    /// the events with `GET /v1/sessions/{id}/streams/{stream}`.
     #[schema(value_type = Option<String>)]
     pub(super) stream_id: Option<StreamName>,
 }
@@ -77,16 +78,22 @@ impl CellRequest {
     params(("id" = String, Path)),
     request_body = CellRequest,
     responses(
-        (status = 200, description = "The result; or, as `text/event-stream`, the events of `CellEvent`", content(
+        (status = 200, description = "The result; or, as `text/event-stream`, the events of `CellEvent`",
+            content(
             (crate::openapi::Cell = "application/json"),
             (crate::openapi::CellEvent = "text/event-stream"),
         )),
-        (status = 400, description = "A field is invalid, or packages are unavailable", body = crate::openapi::Error),
+        (status = 400, description = "A field is invalid, or packages are unavailable",
+            body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409, description = "The session has a stream with this `stream_id`: the cell was sent before", body = crate::openapi::Error),
-        (status = 429, description = "Too many requests are waiting for the session", body = crate::openapi::Error),
+        (status = 409,
+            description = "The session has a stream with this `stream_id`: the cell was sent before",
+            body = crate::openapi::Error),
+        (status = 429, description = "Too many requests are waiting for the session",
+            body = crate::openapi::Error),
         (status = 502, description = "The sandbox failed", body = crate::openapi::Error),
-        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn run(

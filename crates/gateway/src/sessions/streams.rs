@@ -95,19 +95,25 @@ fn forget_later(held: &Arc<HostedSession>, stream: &Arc<CellStream>) {
     });
 }
 
-/// Continues the events of a cell that was sent with this `stream_id`. A cell that nobody reads for 60 s is interrupted. The
-/// events are kept for 60 s after its end, up to 8 MiB, and until the next cell with a `stream_id`.
+/// Continues the events of a cell that was sent with this `stream_id`. A cell that nobody reads for
+/// 60 s is interrupted. The events are kept for 60 s after its end, up to 8 MiB, and until the next
+/// cell with a `stream_id`.
 #[utoipa::path(
     get, operation_id = "resume_cell", path = "/v1/sessions/{id}/streams/{stream}", tag = "sessions",
     params(
         ("id" = String, Path),
         ("stream" = String, Path, description = "`stream_id` of the cell"),
-        ("starting_after" = Option<u64>, Query, description = "`sequence_number` of the last event that was read; without it, all events are sent"),
+        ("starting_after" = Option<u64>, Query,
+            description = "`sequence_number` of the last event that was read; without it, all events are sent"),
     ),
     responses(
-        (status = 200, description = "The events of `CellEvent`", content((crate::openapi::CellEvent = "text/event-stream"))),
-        (status = 400, description = "The parameter is not a number, or the events after it are not kept anymore", body = crate::openapi::Error),
-        (status = 404, description = "The caller has no such session, or the session no such stream", body = crate::openapi::Error),
+        (status = 200, description = "The events of `CellEvent`",
+            content((crate::openapi::CellEvent = "text/event-stream"))),
+        (status = 400,
+            description = "The parameter is not a number, or the events after it are not kept anymore",
+            body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session, or the session no such stream",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn resume(
@@ -121,7 +127,8 @@ pub(crate) async fn resume(
     let stream = kept.filter(|kept| kept.is_named(&name)).ok_or_else(|| {
         Problem::missing(
             "stream_not_found",
-            "the session has no such stream, or its events are not kept anymore; the cells of the session have the results",
+            "the session has no such stream, or its events are not kept anymore; the cells of the session \
+             have the results",
         )
     })?;
     let next = match query.get("starting_after") {
@@ -145,7 +152,8 @@ pub(crate) async fn resume(
 
 fn exists(name: &str) -> Problem {
     let message = format!(
-        "the session has a stream `{name}`: the cell was sent before; read its events, or choose another `stream_id`"
+        "the session has a stream `{name}`: the cell was sent before; read its events, or choose another \
+         `stream_id`"
     );
     let status = axum::http::StatusCode::CONFLICT;
     Problem::new(status, ErrorKind::InvalidRequestError, "stream_exists", message)

@@ -64,15 +64,18 @@ struct Connection {
 
 /// Opens the terminal of a process as a WebSocket.
 ///
-/// Binary messages are bytes of the terminal, in both directions. A text message `{"resize": {"rows": 24, "columns": 80}}` changes its size.
-/// At the end of the process, the client gets a text message `{"end": {"state", "exit_code", "signal"}}`, and the connection is closed with
-/// code 1000.
+/// Binary messages are bytes of the terminal, in both directions. A text message `{"resize":
+/// {"rows": 24, "columns": 80}}` changes its size. At the end of the process, the client gets a
+/// text message `{"end": {"state", "exit_code", "signal"}}`, and the connection is closed with code
+/// 1000.
 #[utoipa::path(
-    get, operation_id = "open_process_terminal", path = "/v1/sessions/{id}/processes/{process}/terminal", tag = "sessions",
+    get, operation_id = "open_process_terminal", path = "/v1/sessions/{id}/processes/{process}/terminal",
+    tag = "sessions",
     params(("id" = String, Path), ("process" = String, Path), TerminalQuery),
     responses(
         (status = 101, description = "The connection is a WebSocket"),
-        (status = 400, description = "The process has no terminal, or the request opens no WebSocket", body = crate::openapi::Error),
+        (status = 400, description = "The process has no terminal, or the request opens no WebSocket",
+            body = crate::openapi::Error),
         (status = 404, description = "There is no such session or process", body = crate::openapi::Error),
     )
 )]
@@ -115,7 +118,8 @@ impl Connection {
         let closing = tokio::select! {
             closing = self.show(&mut sender, offset) => closing,
             closing = self.listen(&mut receiver) => closing,
-            () = self.gateway.stopping.cancelled() => Some(because(close_code::AWAY, "the gateway is stopping")),
+            () = self.gateway.stopping.cancelled() => Some(because(close_code::AWAY,
+                "the gateway is stopping")),
         };
         if let Some(closing) = closing {
             let _ = timeout(CLOSING, sender.send(Message::Close(Some(closing)))).await;

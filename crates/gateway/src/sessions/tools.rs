@@ -67,13 +67,16 @@ pub(crate) async fn list(
 /// rejection to the model.
 #[utoipa::path(
     post, operation_id = "call_tool", path = "/v1/sessions/{id}/tools/{name}", tag = "sessions",
-    params(("id" = String, Path), ("name" = String, Path, description = "Such as `run_python`, `sandbox_exec`, `code_interpreter`")),
+    params(("id" = String, Path), ("name" = String, Path,
+        description = "Such as `run_python`, `sandbox_exec`, `code_interpreter`")),
     request_body(content = Object, description = "The tool's arguments"),
     responses(
         (status = 200, description = "The tool's answer", body = Object),
         (status = 404, description = "There is no such session or tool", body = crate::openapi::Error),
-        (status = 429, description = "Too many requests are waiting for the session", body = crate::openapi::Error),
-        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = crate::openapi::Error),
+        (status = 429, description = "Too many requests are waiting for the session",
+            body = crate::openapi::Error),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn call(

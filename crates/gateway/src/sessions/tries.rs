@@ -62,17 +62,20 @@ pub(crate) struct TryAnswer {
     undecided: bool,
 }
 
-/// Runs a cell whose effects count only once it is kept. Until it is kept or discarded, other requests for the session are
-/// rejected. Calls of functions of connectors that change something are rejected.
+/// Runs a cell whose effects count only once it is kept. Until it is kept or discarded, other
+/// requests for the session are rejected. Calls of functions of connectors that change something
+/// are rejected.
 #[utoipa::path(
     post, operation_id = "try_cell", path = "/v1/sessions/{id}/try", tag = "sessions",
     params(("id" = String, Path)),
     request_body = TryRequest,
     responses(
         (status = 200, description = "The result, and what the cell changed", body = crate::openapi::Try),
-        (status = 400, description = "A field is invalid, or the backend has no checkpoints", body = crate::openapi::Error),
+        (status = 400, description = "A field is invalid, or the backend has no checkpoints",
+            body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409, description = "The session has an undecided try, or something that could not be brought back, such as threads; nothing has changed", body = crate::openapi::Error),
+        (status = 409, description = "The session has an undecided try, or something that could not be \
+                                      brought back, such as threads; nothing has changed", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn run(
@@ -114,7 +117,8 @@ pub(crate) async fn run(
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "It was kept", body = crate::openapi::DecidedTry),
-        (status = 404, description = "The caller has no such session, or the session no undecided try", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session, or the session no undecided try",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn keep(
@@ -131,8 +135,10 @@ pub(crate) async fn keep(
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The session is as before the try", body = crate::openapi::DecidedTry),
-        (status = 404, description = "The caller has no such session, or the session no undecided try", body = crate::openapi::Error),
-        (status = 409, description = "Code of the try has ended the process that held the state before it; the try can be kept", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session, or the session no undecided try",
+            body = crate::openapi::Error),
+        (status = 409,
+            description = "Code of the try has ended the process that held the state before it; the try can be kept", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn discard(

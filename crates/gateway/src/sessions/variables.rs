@@ -51,7 +51,8 @@ pub(crate) struct ViewQuery {
     get, operation_id = "list_variables", path = "/v1/sessions/{id}/variables", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The variables that code has bound", body = crate::openapi::VariableList),
+        (status = 200, description = "The variables that code has bound",
+            body = crate::openapi::VariableList),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
@@ -78,16 +79,23 @@ pub(crate) async fn list(
     params(
         ("id" = String, Path),
         ("name" = String, Path),
-        ("rows" = Option<u32>, Query, description = "Number of rows of a page of a table, 1 to 1000; 10 by default"),
-        ("chars" = Option<u32>, Query, description = "Number of characters of a page of a text, 1 to 100,000; 1000 by default"),
+        ("rows" = Option<u32>, Query,
+            description = "Number of rows of a page of a table, 1 to 1000; 10 by default"),
+        ("chars" = Option<u32>, Query,
+            description = "Number of characters of a page of a text, 1 to 100,000; 1000 by default"),
         ("page" = Option<i64>, Query, description = "Page of a table or a text, from 0; -1 is the last one"),
-        ("view" = Option<String>, Query, description = "Add the value as a model reads it, in `text`: `full`, or `minimal`, at most 300 characters without pictures, of a table only the shape, the columns and the first 3 rows"),
+        ("view" = Option<String>, Query, description = "Add the value as a model reads it, in `text`: \
+                                                        `full`, or `minimal`, at most 300 characters \
+                                                        without pictures, of a table only the shape, the \
+                                                        columns and the first 3 rows"),
     ),
     responses(
         (status = 200, description = "The variable", body = crate::openapi::SessionVariable),
         (status = 400, description = "There is no such page", body = crate::openapi::Error),
-        (status = 404, description = "The caller has no such session, or the session no such variable", body = crate::openapi::Error),
-        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session, or the session no such variable",
+            body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`",
+            body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn get(
@@ -134,11 +142,15 @@ pub(crate) async fn get(
 
 /// Returns where a variable comes from.
 #[utoipa::path(
-    get, operation_id = "get_variable_origin", path = "/v1/sessions/{id}/variables/{name}/origin", tag = "sessions",
+    get, operation_id = "get_variable_origin", path = "/v1/sessions/{id}/variables/{name}/origin",
+    tag = "sessions",
     params(("id" = String, Path), ("name" = String, Path)),
     responses(
-        (status = 200, description = "The producer of the variable, its cell, and the data that it is made from", body = crate::openapi::VariableOrigin),
-        (status = 404, description = "The caller has no such session, the session no such variable, or the variable has no origin because no cell with a `producer` made it", body = crate::openapi::Error),
+        (status = 200,
+            description = "The producer of the variable, its cell, and the data that it is made from",
+            body = crate::openapi::VariableOrigin),
+        (status = 404, description = "The caller has no such session, the session no such variable, or \
+                                      the variable has no origin because no cell with a `producer` made it", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn origin(

@@ -59,7 +59,8 @@ impl FromRequestParts<Gateway> for Administrator {
         match administers(gateway, &caller).await {
             Ok(true) => Ok(Self(caller)),
             Ok(false) => {
-                let message = "this is only for administrators; the operator makes a key that is one's with `cellblock key create NAME --admin`";
+                let message = "this is only for administrators; the operator makes a key that is one's \
+                               with `cellblock key create NAME --admin`";
                 let kind = ErrorKind::InvalidRequestError;
                 Err(
                     Problem::new(StatusCode::FORBIDDEN, kind, "not_an_administrator", message)

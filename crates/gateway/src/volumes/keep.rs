@@ -64,7 +64,8 @@ impl RecordKeeper {
         let saved = self.records.save_volume(&self.id, self.writer.clone(), revision);
         let saved = saved.await.map_err(|error| failed(&error))?;
         let number = saved.ok_or(
-            "this session does not hold it any more, since its server was taken for lost; create another session to write it",
+            "this session does not hold it any more, since its server was taken for lost; create another \
+             session to write it",
         )?;
         // What stays after an error costs space, and nothing else.
         let unpinned = self

@@ -54,13 +54,15 @@ pub(crate) async fn open(
     let (row, manifest) = match opening {
         VolumeOpening::Opened(row, manifest) => (row, manifest),
         VolumeOpening::Held(row) => {
-            let fix = "delete this session, or create yours with \"volume_access\": \"read\" for a copy of the last revision";
+            let fix = "delete this session, or create yours with \"volume_access\": \"read\" for a copy \
+                       of the last revision";
             return Err(held(&row, fix));
         }
         VolumeOpening::Unknown => return Err(super::missing(asked.name)),
         VolumeOpening::Full => {
             let message = format!(
-                "there are {0} volumes, and `volumes.max_per_key` allows {0}; delete one with DELETE /v1/volumes/{{name}}",
+                "there are {0} volumes, and `volumes.max_per_key` allows {0}; delete one with DELETE \
+                 /v1/volumes/{{name}}",
                 limits.max_per_key
             );
             return Err(Problem::busy("too_many_volumes", message));
@@ -98,7 +100,8 @@ fn fits(name: &str, bytes: u64, disk: u64) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!(
-        "{name:?} has {bytes} bytes, and `disk_bytes` of this session is {disk}; create it with higher `limits`"
+        "{name:?} has {bytes} bytes, and `disk_bytes` of this session is {disk}; create it with higher \
+         `limits`"
     );
     Err(Problem::invalid("volume", message))
 }
@@ -109,10 +112,12 @@ fn notice(row: &VolumeRow) -> Option<String> {
     let writer = row.writer.as_deref().unwrap_or_default();
     match row.state.as_deref()? {
         "lost" => Some(format!(
-            "the volume `{name}` has revision {revision}: the server ended while the session {writer} wrote it, so later changes are lost"
+            "the volume `{name}` has revision {revision}: the server ended while the session {writer} \
+             wrote it, so later changes are lost"
         )),
         "incomplete" => Some(format!(
-            "the volume `{name}` has revision {revision}: the last changes of the session {writer} could not be saved"
+            "the volume `{name}` has revision {revision}: the last changes of the session {writer} could \
+             not be saved"
         )),
         _ => None,
     }
@@ -127,7 +132,8 @@ fn check_name(name: &str) -> Result<(), Problem> {
     }
     let shown: String = name.chars().take(NAME).collect();
     let message = format!(
-        "{shown:?} is not a valid name; use 1 to {NAME} lowercase letters, digits, `.`, `_` and `-`, and do not begin with `.`"
+        "{shown:?} is not a valid name; use 1 to {NAME} lowercase letters, digits, `.`, `_` and `-`, and \
+         do not begin with `.`"
     );
     Err(Problem::invalid("volume", message))
 }

@@ -30,7 +30,8 @@ fn an_uploaded_table_is_analysed_in_two_responses_over_one_container() {
         let container = call["container_id"].as_str().unwrap();
 
         // The variable is there, and so is the file.
-        let draw = "import matplotlib.pyplot as plt\nplt.plot([1, total])\nplt.savefig('/mnt/data/chart.png')\n\
+        let draw = "import matplotlib.pyplot as plt\nplt.plot([1, total])\n\
+                    plt.savefig('/mnt/data/chart.png')\n\
                     open('note.txt', 'w').write(open('sales.csv').read());";
         let answer = "Größe: [the chart](sandbox:/mnt/data/chart.png)";
         bench.script("two", [runs("c2", draw), ScriptedAnswer::new().text(answer)]);
@@ -112,7 +113,8 @@ fn calls_of_one_step_have_containers_of_their_own_and_the_first_is_gone_on_with(
             "side",
             [runs("c4", "print(x)"), ScriptedAnswer::new().text("Done.")],
         );
-        let input = json!([{"role": "user", "content": "go"}, output[0], output[1], {"role": "user", "content": "again"}]);
+        let input = json!([{"role": "user", "content": "go"}, output[0], output[1],
+            {"role": "user", "content": "again"}]);
         let again = bench.respond("side", &input, &json!({"type": "auto"})).await.ok();
         assert_eq!(again["output"][0]["container_id"], *containers[0]);
         assert_eq!(logs(&again["output"][0]).trim(), "1");
@@ -225,7 +227,10 @@ fn a_container_that_is_shared_runs_one_call_after_the_other() {
         let bench = bench().await;
         let container = bench.container().await;
         bench.run(&container, "order = []").await;
-        let code = |n: u32| json!({"code": format!("import time; time.sleep({}); order.append({n})", 0.2 / f64::from(n))});
+        let code = |n: u32| {
+            json!({"code": format!("import time; time.sleep({}); order.append({n})",
+            0.2 / f64::from(n))})
+        };
         let three = (1..=3).fold(ScriptedAnswer::new(), |answer, n| {
             answer.call(&format!("c{n}"), "code_interpreter", &code(n).to_string())
         });

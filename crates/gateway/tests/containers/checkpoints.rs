@@ -34,7 +34,8 @@ fn a_container_is_rolled_back_to_a_checkpoint() {
             .await
             .ok();
         assert_eq!(back["checkpoint"]["name"], "start");
-        let look = "import os\nprint('x' in globals(), open('before.csv').read().split(), os.path.exists('made'), open('after.csv').read().split())";
+        let look = "import os\nprint('x' in globals(), open('before.csv').read().split(), \
+                    os.path.exists('made'), open('after.csv').read().split())";
         let call = bench.run(&id, look).await;
         // What the user has added since is there, what code has done is not.
         assert!(
@@ -95,7 +96,8 @@ fn a_container_is_forked_with_its_variables_and_files() {
         let ids: Vec<_> = forked["ids"].as_array().unwrap().iter().collect();
         assert_eq!(ids.len(), 2);
         // What one of them does, no other sees.
-        let code = "x.append(1)\nprint(sum(x), open('data.csv').read().split(), open('made').read())\nopen('made', 'w').write('changed')";
+        let code = "x.append(1)\nprint(sum(x), open('data.csv').read().split(), open('made').read())\n\
+                    open('made', 'w').write('changed')";
         for fork in &ids {
             let call = bench.run(fork.as_str().unwrap(), code).await;
             assert!(logs(&call).contains("42 ['a', '1'] once"), "{call}");
@@ -124,7 +126,11 @@ fn a_container_is_forked_with_its_variables_and_files() {
         let too_many = bench.post(&path(&id, "fork"), &json!({"count": 17})).await;
         assert_eq!(too_many.status, 400, "{}", too_many.body);
         bench
-            .run(&id, "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()")
+            .run(
+                &id,
+                "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), \
+                 daemon=True).start()",
+            )
             .await;
         let refused = bench.post(&path(&id, "fork"), &json!({})).await;
         assert_eq!(refused.status, 409, "{}", refused.body);

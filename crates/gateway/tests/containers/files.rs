@@ -128,7 +128,8 @@ fn files_of_a_container_come_from_clients_and_from_code_and_go() {
             (&by_id["path"], &by_id["bytes"]),
             (&json!("/mnt/data/upload.txt"), &json!(6))
         );
-        let read = "print(open('/mnt/data/form.txt').read(), open('upload.txt').read())\nopen('made.txt', 'w').write('made');";
+        let read = "print(open('/mnt/data/form.txt').read(), open('upload.txt').read())\n\
+                    open('made.txt', 'w').write('made');";
         let call = bench.run(&container, read).await;
         assert!(logs(&call).starts_with("form upload"), "{call}");
         // Files of the user are not told as news.

@@ -24,7 +24,8 @@ fn a_container_is_made_told_and_deleted_in_the_form_that_clients_know() {
         let id = made["id"].as_str().unwrap();
         assert!(id.starts_with("cntr_"));
         let expected = json!({
-            "id": id, "object": "container", "created_at": made["created_at"], "last_active_at": made["last_active_at"],
+            "id": id, "object": "container", "created_at": made["created_at"],
+            "last_active_at": made["last_active_at"],
             "name": "mine", "status": "running", "expires_after": {"anchor": "last_active_at", "minutes": 5},
             "memory_limit": "1g", "network_policy": {"type": "disabled"},
         });
@@ -35,7 +36,8 @@ fn a_container_is_made_told_and_deleted_in_the_form_that_clients_know() {
         let files = bench.get(&format!("containers/{id}/files")).await.ok();
         let file = &files["data"][0];
         let told = json!({
-            "id": file["id"], "object": "container.file", "bytes": 4, "container_id": id, "created_at": file["created_at"],
+            "id": file["id"], "object": "container.file", "bytes": 4, "container_id": id,
+            "created_at": file["created_at"],
             "path": "/mnt/data/in.csv", "source": "user",
         });
         assert_eq!(*file, told);

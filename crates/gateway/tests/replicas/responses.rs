@@ -36,7 +36,8 @@ fn a_container_keeps_its_variables_whichever_gateway_is_asked() {
         assert_eq!(printed(&one.respond(in_container(id)).await), "41\n");
         assert_eq!(printed(&two.respond(in_container(id)).await), "42\n");
 
-        let form = "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"notes.txt\"\r\n\r\nhello\r\n--b--\r\n";
+        let form = "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"notes.txt\"\r\n\r\n\
+                    hello\r\n--b--\r\n";
         let upload = two.request(Method::POST, &format!("{path}/files"));
         let upload = upload
             .header(CONTENT_TYPE, "multipart/form-data; boundary=b")

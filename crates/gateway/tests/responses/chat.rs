@@ -154,17 +154,21 @@ fn functions_are_handed_to_the_client_and_their_results_to_the_model() {
         let (server, provider) = scripted([calls(), calls(), ScriptedAnswer::new().text("Sunny.")]).await;
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
         let tools = json!([
-            {"type": "function", "function": {"name": "weather", "description": "d", "parameters": schema, "strict": true}},
+            {"type": "function", "function": {"name": "weather", "description": "d",
+                "parameters": schema, "strict": true}},
             {"type": "code_interpreter"},
         ]);
         let chosen = json!({"type": "function", "function": {"name": "weather"}});
-        let fields = json!({"messages": user("x"), "tools": tools, "tool_choice": chosen, "parallel_tool_calls": false});
+        let fields = json!({"messages": user("x"), "tools": tools, "tool_choice": chosen,
+            "parallel_tool_calls": false});
         let whole = ask(&server, fields.clone()).await;
         let choice = &whole["choices"][0];
         assert_eq!(choice["finish_reason"], "tool_calls");
         let expected = json!([
-            {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": r#"{"city": "Rome", "days": 12345}"#}},
-            {"id": "c2", "type": "function", "function": {"name": "weather", "arguments": r#"{"city": "Oslo"}"#}},
+            {"id": "c1", "type": "function", "function": {"name": "weather",
+                "arguments": r#"{"city": "Rome", "days": 12345}"#}},
+            {"id": "c2", "type": "function", "function": {"name": "weather",
+                "arguments": r#"{"city": "Oslo"}"#}},
         ]);
         assert_eq!(choice["message"]["tool_calls"], expected);
         assert_eq!(choice["message"]["content"], "Let me look.");
@@ -231,9 +235,12 @@ fn requested_settings_reach_the_model() {
                     {"role": "system", "content": "hurry"},
                     {"role": "user", "content": "now", "name": "ann"},
                 ],
-                "response_format": {"type": "json_schema", "json_schema": {"name": "a", "strict": true, "schema": schema}},
-                "temperature": 0.5, "top_p": 0.25, "max_tokens": 9, "max_completion_tokens": 7, "stop": "END", "seed": -3,
-                "presence_penalty": 1, "frequency_penalty": -1, "reasoning_effort": "low", "n": 1, "store": false,
+                "response_format": {"type": "json_schema",
+                    "json_schema": {"name": "a", "strict": true, "schema": schema}},
+                "temperature": 0.5, "top_p": 0.25, "max_tokens": 9, "max_completion_tokens": 7,
+                "stop": "END", "seed": -3,
+                "presence_penalty": 1, "frequency_penalty": -1, "reasoning_effort": "low", "n": 1,
+                "store": false,
                 "logprobs": false, "user": "u-1", "prediction": {"of": "tomorrow"}, "tools": [],
             }),
         )
@@ -369,7 +376,8 @@ fn an_answer_in_json_is_json_whatever_code_has_made() {
             ]
         };
         let (server, _) = scripted(answers().into_iter().chain(answers())).await;
-        let fields = json!({"messages": user("x"), "tools": interpreter(), "response_format": {"type": "json_object"}});
+        let fields = json!({"messages": user("x"), "tools": interpreter(),
+            "response_format": {"type": "json_object"}});
         let whole = ask(&server, fields.clone()).await;
         assert_eq!(whole["choices"][0]["message"]["content"], "{\"sum\": 3}");
         let (streamed, _) = assembled(&stream(&server, fields).await);
@@ -409,7 +417,8 @@ fn a_provider_that_fails_is_an_error_at_once_and_in_a_stream() {
 fn unsupported_fields_are_rejected_by_name() {
     block_on(async {
         let (server, _) = scripted([]).await;
-        let call = json!({"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
+        let call = json!({"role": "assistant", "tool_calls": [{"id": "c", "type": "function",
+            "function": {"name": "f", "arguments": "{}"}}]});
         let function = json!({"name": "f"});
         for (fields, param) in [
             (json!({}), "messages"),

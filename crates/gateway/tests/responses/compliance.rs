@@ -123,7 +123,8 @@ fn conversations_of_every_core_kind_are_answered() {
         let user = |text: &str| json!({"type": "message", "role": "user", "content": text});
         for input in [
             json!([user("Say hello.")]),
-            json!([{"type": "message", "role": "system", "content": "You are a pirate."}, user("Say hello.")]),
+            json!([{"type": "message", "role": "system", "content": "You are a pirate."},
+                user("Say hello.")]),
             json!([
                 user("I am Alice."),
                 {"type": "message", "role": "assistant", "content": "Hello Alice!"},
@@ -153,7 +154,8 @@ fn a_function_is_called_and_returned_with_its_keys() {
             "properties": {"location": {"type": "string"}},
             "required": ["location"],
         });
-        let tools = json!([{"type": "function", "name": "get_weather", "description": "d", "parameters": parameters}]);
+        let tools = json!([{"type": "function", "name": "get_weather", "description": "d",
+            "parameters": parameters}]);
         let call = || ScriptedAnswer::new().call("call_1", "get_weather", "{\"location\": \"Paris\"}");
         let response = both(json!({"input": "weather?", "tools": tools}), call).await;
         assert_eq!(response["output"][0]["type"], "function_call");

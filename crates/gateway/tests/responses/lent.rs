@@ -106,7 +106,8 @@ async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<ScriptedProvider>) 
 
 /// A request whose code may call a server.
 fn asking(server: &Value, previous: &Value) -> Value {
-    let mut tool = json!({"type": "mcp", "require_approval": "never", "allowed_callers": ["programmatic"], "server_label": "shop"});
+    let mut tool = json!({"type": "mcp", "require_approval": "never",
+        "allowed_callers": ["programmatic"], "server_label": "shop"});
     let fields = server.as_object().unwrap().clone();
     tool.as_object_mut().unwrap().extend(fields);
     let mut tools = interpreter_tool();
@@ -123,13 +124,14 @@ fn last(provider: &ScriptedProvider) -> String {
 fn a_request_selects_the_functions_of_a_server_that_its_code_sees() {
     block_on(async {
         let forged = "from cellblock_kernel.library import broker\n\
-                      def forge(name):\n    \
-                          try:\n        return broker.call('fetch', {'connector': 'shop', 'function': name})\n    \
-                          except Exception as error:\n        return str(error)\n\
+                      def forge(name):\n    try:\n        return broker.call('fetch', \
+                      {'connector': 'shop', 'function': name})\n    except Exception as error:\n        \
+                      return str(error)\n\
                       write = shop.set_price\n[f.__name__ for f in shop]";
         let selected = "print([f.__name__ for f in shop], shop.get_price())\n\
                         print(forge('set_price') == forge('set_prica').replace('prica', 'price'))\n\
-                        print(forge('set_price'))\ntry: write()\nexcept Exception as error: print(type(error))";
+                        print(forge('set_price'))\ntry: write()\n\
+                        except Exception as error: print(type(error))";
         let code = [forged, selected, selected, "shop.set_price()"];
         let answers = code.iter().flat_map(|code| [runs("c", code), says("Done.")]);
         let (server, provider) = start(answers.collect()).await;
@@ -169,7 +171,8 @@ fn code_calls_servers_that_a_request_names_by_their_address() {
         let (server, provider) = start(answers.collect()).await;
         let desk = |token: &str| {
             json!({
-                "server_label": "desk", "server_url": "https://shops.example.com/desk", "authorization": token,
+                "server_label": "desk", "server_url": "https://shops.example.com/desk",
+                "authorization": token,
                 "server_description": "Prices of desks.", "allowed_tools": ["get_price"],
             })
         };

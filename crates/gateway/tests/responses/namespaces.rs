@@ -11,7 +11,8 @@ fn tools() -> Value {
     let spawn = json!({"type": "function", "name": "spawn_agent", "description": "d", "strict": false,
                        "parameters": {"type": "object", "properties": {"task": {"type": "string"}}}});
     json!([
-        {"type": "function", "name": "exec_command", "description": "d", "strict": false, "parameters": {"type": "object"}},
+        {"type": "function", "name": "exec_command", "description": "d", "strict": false,
+            "parameters": {"type": "object"}},
         {"type": "namespace", "name": "agents", "description": "Sub-agents.", "tools": [spawn]},
         interpreter_tool()[0],
     ])
@@ -34,8 +35,10 @@ fn a_function_in_a_namespace_is_called_and_answered_by_items_that_are_sent_back(
         // As Codex asks: streamed, not stored, with fields of its own.
         let codex = |input: Value| {
             json!({
-                "input": input, "tools": tools(), "tool_choice": "auto", "parallel_tool_calls": true, "store": false,
-                "include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"}, "prompt_cache_key": "k",
+                "input": input, "tools": tools(), "tool_choice": "auto", "parallel_tool_calls": true,
+                "store": false,
+                "include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"},
+                "prompt_cache_key": "k",
                 "client_metadata": {"thread_id": "t"}, "text": {"verbosity": "low"},
             })
         };

@@ -20,8 +20,10 @@ fn tools() -> Value {
     let mut tools = interpreter_tool();
     for name in ["get_price", "get_stock"] {
         tools.as_array_mut().unwrap().push(json!({
-            "type": "function", "name": name, "description": "Returns a number.", "allowed_callers": ["programmatic"],
-            "parameters": {"type": "object", "properties": {"symbol": {"type": "string"}}, "required": ["symbol"]},
+            "type": "function", "name": name, "description": "Returns a number.",
+            "allowed_callers": ["programmatic"],
+            "parameters": {"type": "object", "properties": {"symbol": {"type": "string"}},
+                "required": ["symbol"]},
         }));
     }
     tools
@@ -163,11 +165,11 @@ fn a_turn_goes_on_in_later_responses_with_the_variables_of_its_code() {
 fn calls_at_the_same_time_come_together_and_later_ones_in_another_response() {
     block_on(async {
         let code = "import asyncio, concurrent.futures as cf\n\
-                    async def both():\n    \
-                        return await asyncio.gather(tools.get_price.aio(symbol='A'), tools.get_stock.aio(symbol='A'))\n\
+                    async def both():\n    return await asyncio.gather(tools.get_price.aio(symbol='A'), \
+                    tools.get_stock.aio(symbol='A'))\n\
                     price, stock = await both()\n\
-                    with cf.ThreadPoolExecutor(3) as pool:\n    \
-                        more = list(pool.map(lambda it: tools.get_price(symbol=it), 'BCD'))\n\
+                    with cf.ThreadPoolExecutor(3) as pool:\n    more = list(pool.map(lambda it: \
+                    tools.get_price(symbol=it), 'BCD'))\n\
                     price * stock + sum(more)";
         let (server, provider) = scripted([runs("c1", code), says("Done.")]).await;
         let first = server.create(asking(&json!({}))).await.ok();
@@ -331,7 +333,8 @@ fn code_gets_an_error_if_its_client_never_answers() {
     block_on(async {
         let code = "import cellblock, pathlib\n\
                     try:\n    tools.get_price(symbol='A')\n\
-                    except cellblock.TimeoutError as error:\n    pathlib.Path(f'{len(str(error))}.txt').write_text(str(error))";
+                    except cellblock.TimeoutError as error:\n    \
+                    pathlib.Path(f'{len(str(error))}.txt').write_text(str(error))";
         let (server, provider) = with([runs("c1", code), says("Sorry.")], |options| {
             options.responses.function_timeout = Duration::from_millis(300);
             options.containers.idle_timeout = Duration::from_secs(30);

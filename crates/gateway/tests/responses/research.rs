@@ -331,7 +331,8 @@ fn servers_in_a_request_are_checked_before_any_is_called() {
 fn a_response_does_not_repeat_the_headers_for_a_server() {
     block_on(async {
         let (server, _) = start(vec![says("Hi.")], |_| {}).await;
-        let tool = json!({"type": "mcp", "server_label": "market", "require_approval": "never", "allowed_tools": ["get_net_flow"]});
+        let tool = json!({"type": "mcp", "server_label": "market", "require_approval": "never",
+            "allowed_tools": ["get_net_flow"]});
         let response = server.create(json!({"input": "go", "tools": [tool]})).await.ok();
         assert_eq!(
             response["tools"],

@@ -97,7 +97,8 @@ fn several_turns_come_one_after_the_other_with_the_events_of_streams() {
         let (server, _) = scripted(answers).await;
         let mut socket = Socket::open(&server).await;
         let first = socket
-            .response(json!({"input": "a", "tools": interpreter_tool(), "include": ["code_interpreter_call.outputs"]}))
+            .response(json!({"input": "a", "tools": interpreter_tool(),
+                "include": ["code_interpreter_call.outputs"]}))
             .await;
         assert_eq!(first["output"][0]["outputs"][0]["logs"], "1\n");
         // Two at once are answered in their order.

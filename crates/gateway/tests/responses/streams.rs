@@ -41,7 +41,8 @@ fn a_stream_tells_everything_in_order_and_what_it_ends_with_is_kept() {
     block_on(async {
         let (server, _) = scripted([runs("c1", "print(1)"), ScriptedAnswer::new().text("done")]).await;
         let stream = server
-            .stream(json!({"input": "x", "tools": interpreter_tool(), "include": ["code_interpreter_call.outputs"]}))
+            .stream(json!({"input": "x", "tools": interpreter_tool(),
+                "include": ["code_interpreter_call.outputs"]}))
             .await;
         assert_eq!(stream.headers()["content-type"], "text/event-stream");
         let events = events(&stream.text().await.unwrap());

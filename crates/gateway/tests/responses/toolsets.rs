@@ -169,13 +169,17 @@ fn containers_keep_to_the_quotas_of_their_key_and_their_fetches_are_counted() {
         server.create(asking).await.ok();
         let told = read(&provider, 1).concat();
         assert!(
-            told.contains("RateLimitError: climate.get_forecast: the request was not made: the quota `fetches_per_minute`"),
+            told.contains(
+                "RateLimitError: climate.get_forecast: the request was not made: the quota \
+                 `fetches_per_minute`"
+            ),
             "{told}"
         );
         let metrics = server.metrics().await;
         for (outcome, cached, number) in [("ok", false, 2), ("ok", true, 1), ("rate_limit", false, 1)] {
             let line = format!(
-                "cellblock_fetches_total{{connector=\"climate\",function=\"get_forecast\",outcome=\"{outcome}\",cached=\"{cached}\"}} {number}\n"
+                "cellblock_fetches_total{{connector=\"climate\",function=\"get_forecast\",outcome=\"{outcome}\",cached=\"{cached}\"}} \
+                 {number}\n"
             );
             assert!(metrics.contains(&line), "{line}: {metrics}");
         }
@@ -284,7 +288,8 @@ fn a_request_lets_only_code_call_a_server() {
         .of("local");
         let asking = |callers: Value, change: Value| {
             let mut tool = json!({
-                "type": "mcp", "server_label": "weather", "require_approval": "never", "allowed_callers": callers,
+                "type": "mcp", "server_label": "weather", "require_approval": "never",
+                "allowed_callers": callers,
             });
             tool.as_object_mut()
                 .unwrap()

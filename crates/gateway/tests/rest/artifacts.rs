@@ -11,7 +11,12 @@ fn an_artifact_is_served_to_its_owner_only() {
         let (api, other) = (Api::of("artist").await, Api::of("thief").await);
         let session = api.session(&json!({})).await;
         let cell = api
-            .run(&session, "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nopen('page.html', 'w').write('<script>1</script>')\nopen('a.csv', 'w').write('0123456789')")
+            .run(
+                &session,
+                "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n\
+                 open('page.html', 'w').write('<script>1</script>')\n\
+                 open('a.csv', 'w').write('0123456789')",
+            )
             .await;
         assert_eq!(cell["outcome"], "completed");
         let of = |kind: &str, bytes: Option<u64>| {
@@ -84,7 +89,11 @@ fn rows_of_a_displayed_table_are_served_in_three_formats() {
         let (api, other) = (Api::of("reader").await, Api::of("stranger").await);
         let session = api.session(&json!({})).await;
         let cell = api
-            .run(&session, "import pandas as pd\ndf = pd.DataFrame({'n': range(2500), 'word': 'a,b'})\ndf.to_parquet('own.parquet')\ndf")
+            .run(
+                &session,
+                "import pandas as pd\ndf = pd.DataFrame({'n': range(2500), 'word': 'a,b'})\n\
+                 df.to_parquet('own.parquet')\ndf",
+            )
             .await;
         let artifacts = cell["artifacts"].as_array().unwrap();
         let of = |kind: &str| {
@@ -97,7 +106,8 @@ fn rows_of_a_displayed_table_are_served_in_three_formats() {
         assert_eq!(status, StatusCode::OK, "{rows}");
         assert_eq!(
             rows,
-            json!({"columns": ["n", "word"], "total_rows": 2500, "first_row": 2498, "rows": [[2498, "a,b"], [2499, "a,b"]]})
+            json!({"columns": ["n", "word"], "total_rows": 2500, "first_row": 2498,
+                "rows": [[2498, "a,b"], [2499, "a,b"]]})
         );
         let (_, whole) = api.get(&table).await;
         assert_eq!(whole["rows"].as_array().unwrap().len(), 1000);
@@ -151,7 +161,8 @@ fn conversions_count_as_cells_of_their_key_and_reading_bytes_does_not() {
             .session(&json!({"toolset": "notebook", "project": "macro"}))
             .await;
         // It uses up the seconds of the day, so that nothing of it comes back while the test runs.
-        let code = "import time, matplotlib.pyplot as plt\ndf = pd.DataFrame({'n': [2, 1]})\ntime.sleep(1.1)\n\
+        let code = "import time, matplotlib.pyplot as plt\ndf = pd.DataFrame({'n': [2, 1]})\n\
+                    time.sleep(1.1)\n\
                     _ = publish_dataset(df, 'few', title='Few', tags='x')\ndf";
         let cell = api.run(&session, code).await;
         assert_eq!(cell["outcome"], "completed", "{cell}");

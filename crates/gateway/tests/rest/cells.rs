@@ -72,7 +72,8 @@ fn a_variable_is_returned_with_its_value_and_origin() {
     block_on(async {
         let api = Api::of("variables").await;
         let session = api.session(&json!({})).await;
-        let cell = json!({"code": "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})\nn = 7\nword = 'añ' * 700", "producer": "notebooks/a.py"});
+        let cell = json!({"code": "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})\nn = 7\n\
+                                   word = 'añ' * 700", "producer": "notebooks/a.py"});
         let (_, ran) = api.post(&format!("{session}/cells"), &cell).await;
         assert_eq!(ran["origins"]["df"]["producer"], "notebooks/a.py");
         let (status, n) = api.get(&format!("{session}/variables/n")).await;
@@ -246,8 +247,10 @@ fn outputs_end_as_in_a_notebook_and_a_stream_says_how() {
     block_on(async {
         let api = Api::of("screen").await;
         let session = api.session(&json!({})).await;
-        let code = "from IPython.display import clear_output\nprint('gone')\ndisplay('gone')\nclear_output()\n\
-                    handle = display(0, display_id='count')\nfor i in range(1, 100): handle.update(i)\nprint('kept');";
+        let code = "from IPython.display import clear_output\nprint('gone')\ndisplay('gone')\n\
+                    clear_output()\n\
+                    handle = display(0, display_id='count')\nfor i in range(1, 100): handle.update(i)\n\
+                    print('kept');";
         let body = json!({"code": code, "stream": true});
         let mut response = api.start(&format!("{session}/cells"), &body).await;
         let mut read = String::new();

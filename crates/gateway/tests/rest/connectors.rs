@@ -37,7 +37,8 @@ fn a_notebook_has_the_connectors_that_it_asks_for() {
         let one = json!({"toolset": "notebook", "connectors": ["climate"]});
         let session = api.session(&one).await;
         let forged = "from cellblock_kernel.library import broker\n\
-                      broker.call('fetch', {'connector': 'weather', 'function': 'get_forecast', 'arguments': {'city': 'Kyiv'}})";
+                      broker.call('fetch', \
+                      {'connector': 'weather', 'function': 'get_forecast', 'arguments': {'city': 'Kyiv'}})";
         let cell = api.run(&session, forged).await;
         assert_eq!(cell["fetches"][0]["outcome"], "not_granted", "{cell}");
         assert_eq!(api.run(&session, "weather").await["error"]["type"], "NameError");

@@ -92,7 +92,8 @@ fn a_file_that_is_too_large_is_named_and_not_delivered() {
         let code = "open('output/large', 'wb').write(bytes(11 << 20))\nopen('output/small', 'w').write('x')";
         let answer = execute(&json!({"code": code})).await;
         assert_eq!(answer["files_produced"], json!({"small": "eA=="}));
-        let skipped = json!([{"path": "/workspace/output/large", "reason": "it has 11534336 bytes, 10485760 can be delivered"}]);
+        let skipped = json!([{"path": "/workspace/output/large",
+            "reason": "it has 11534336 bytes, 10485760 can be delivered"}]);
         assert_eq!(answer["files_skipped"], skipped);
     });
 }
@@ -111,7 +112,8 @@ fn a_flood_is_cut_in_the_middle() {
 #[test]
 fn a_program_sees_nothing_of_the_server() {
     block_on(async {
-        let code = "import os\nprint(sorted(k for k in os.environ if 'CELLBLOCK' in k or 'CARGO' in k))\nprint(os.getcwd())";
+        let code = "import os\nprint(sorted(k for k in os.environ if 'CELLBLOCK' in k or 'CARGO' in k))\n\
+                    print(os.getcwd())";
         let answer = execute(&json!({"code": code})).await;
         assert_eq!(answer["stdout"], "[]\n/workspace\n", "{answer}");
         // Nothing is left of one for the next.

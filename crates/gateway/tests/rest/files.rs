@@ -108,7 +108,13 @@ fn files_go_up_and_come_down_as_they_are() {
             (status, &written["path"]),
             (StatusCode::OK, &json!("/workspace/a b/c.bin"))
         );
-        let shown = api.run(&session, "import hashlib\nhashlib.sha256(open('a b/c.bin','rb').read()).hexdigest()[:8]\nopen('/tmp/output/x.html','w').write('<b>')").await;
+        let shown = api
+            .run(
+                &session,
+                "import hashlib\nhashlib.sha256(open('a b/c.bin','rb').read()).hexdigest()[:8]\n\
+                 open('/tmp/output/x.html','w').write('<b>')",
+            )
+            .await;
         assert_eq!(shown["outcome"], "completed");
 
         let (_, listed) = api.get(&format!("{session}/files")).await;

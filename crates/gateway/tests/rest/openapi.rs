@@ -76,7 +76,10 @@ fn every_route_that_is_described_is_there() {
             nowhere.starts_with("there is nothing at this address: GET /v1/nowhere. "),
             "{nowhere}"
         );
-        let roots = "/v1/artifacts, /v1/chat/completions, /v1/connectors, /v1/containers, /v1/conversations, /v1/decisions, /v1/files, /v1/key, /v1/keys, /v1/messages, /v1/models, /v1/projects, /v1/responses, /v1/runs, /v1/server, /v1/sessions, /v1/volumes";
+        let roots = "/v1/artifacts, /v1/chat/completions, /v1/connectors, /v1/containers, \
+                     /v1/conversations, /v1/decisions, /v1/files, /v1/key, /v1/keys, /v1/messages, \
+                     /v1/models, /v1/projects, /v1/responses, /v1/runs, /v1/server, /v1/sessions, \
+                     /v1/volumes";
         assert!(nowhere.contains(roots), "{nowhere}");
         for (path, methods) in document["paths"].as_object().unwrap() {
             let path = path.replace(['{', '}'], "");

@@ -212,8 +212,9 @@ fn what_cannot_be_reached_is_refused_by_name() {
         .await;
         // A program that does not speak HTTP is reported.
         let code = "import socket, threading\nplain = socket.create_server(('127.0.0.1', 0))\n\
-            threading.Thread(target=lambda: plain.accept()[0].sendall(b'no http\\r\\n\\r\\n'), daemon=True).start()\n\
-            plain.getsockname()[1]";
+                    threading.Thread(target=lambda: plain.accept()[0].sendall(b'no http\\r\\n\\r\\n'), \
+                    daemon=True).start()\n\
+                    plain.getsockname()[1]";
         let port = api.run(&session, code).await["outputs"][0]["value"]
             .as_u64()
             .unwrap();

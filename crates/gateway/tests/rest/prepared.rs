@@ -19,8 +19,8 @@ fn setup_code_of_a_request_runs_before_the_first_cell_and_after_a_reset() {
         assert_eq!(cell["outputs"][0]["value"], 4, "{cell}");
         assert_eq!(
             cell["note"],
-            "the setup code `<setup>` failed in line 3: NameError: name 'missing' is not defined; the session continues without what it \
-             did not bind"
+            "the setup code `<setup>` failed in line 3: NameError: name 'missing' is not defined; the \
+             session continues without what it did not bind"
         );
         let (_, listed) = api.get(&format!("{session}/variables")).await;
         assert_eq!(listed["data"], json!([]), "{listed}");

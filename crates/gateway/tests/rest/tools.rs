@@ -71,7 +71,8 @@ fn a_workbench_writes_edits_and_runs() {
             assert_eq!(status, StatusCode::OK, "{answer}");
             answer
         };
-        let script = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('/tmp/output/p.png')\nprint('one')";
+        let script = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\n\
+                      plt.savefig('/tmp/output/p.png')\nprint('one')";
         let written = call(
             "sandbox_write_file",
             json!({"file_path": "/workspace/s.py", "content": script}),
@@ -117,7 +118,8 @@ fn a_derivation_derives_from_recorded_results_and_keeps_its_contract() {
         let mut call = json!({
             "code": "set_result(sum(row['p'] for row in get_price_history_1['rows']))",
             "postProcessingContract": {
-                "operation": "sum", "reason": "adding", "inputAliases": ["get_price_history_1"], "expectedArtifacts": [],
+                "operation": "sum", "reason": "adding", "inputAliases": ["get_price_history_1"],
+                "expectedArtifacts": [],
             },
         });
         let (status, derived) = api

@@ -35,7 +35,8 @@ impl Connector for Weather {
         let card = Card {
             name: "get_forecast".to_owned(),
             description: "Returns a forecast.".to_owned(),
-            parameters: json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+            parameters: json!({"type": "object", "properties": {"city": {"type": "string"}},
+                "required": ["city"]}),
             effect: FetchEffect::Reads,
             ..Card::default()
         };

@@ -117,8 +117,9 @@ impl Template {
         let program = launch.image.program();
         let program = program.to_string_lossy();
         let modules = serde_json::to_string(&launch.preload)?;
-        let script = "import gc, json, sys; gc.disable(); sys.path[:] = ['/opt/cellblock', *filter(None, sys.path)]; \
-                      from cellblock_kernel.boot import template; template.run(3, *map(json.loads, sys.argv[1:]))";
+        let script = "import gc, json, sys; gc.disable(); sys.path[:] = ['/opt/cellblock', *filter(None, \
+                      sys.path)]; from cellblock_kernel.boot import template; template.run(3, \
+                      *map(json.loads, sys.argv[1:]))";
         let filtered = launch.demands.of(Protection::Seccomp) != Demand::Disabled;
         let inherits = filtered && launch.image.is_root;
         let installs = serde_json::to_string(&(filtered && !inherits))?;

@@ -19,8 +19,8 @@ pub enum LayerError {
     },
     /// The image is a whole root filesystem.
     #[error(
-        "the image `{image}` is a root filesystem, and packages are only added to images that Cellblock builds; install them \
-         when the image is built, and import it again"
+        "the image `{image}` is a root filesystem, and packages are only added to images that Cellblock \
+         builds; install them when the image is built, and import it again"
     )]
     RootFilesystem {
         /// Name of the image.
@@ -37,8 +37,8 @@ pub enum LayerError {
     },
     /// The requirements conflict with packages of the image.
     #[error(
-        "the requirements do not fit the packages that are already installed: {}. Those cannot be changed; loosen \
-         the versions, or use what is installed. The resolver says: {explanation}",
+        "the requirements do not fit the packages that are already installed: {}. Those cannot be \
+         changed; loosen the versions, or use what is installed. The resolver says: {explanation}",
         quoted(installed)
     )]
     Conflict {
@@ -49,8 +49,8 @@ pub enum LayerError {
     },
     /// A package would have to be compiled.
     #[error(
-        "there is no ready-made build of {} for this platform, and nothing is compiled here; choose another package \
-         or version",
+        "there is no ready-made build of {} for this platform, and nothing is compiled here; choose \
+         another package or version",
         quoted(packages)
     )]
     NoWheel {
@@ -59,7 +59,8 @@ pub enum LayerError {
     },
     /// No set of versions satisfies all requirements.
     #[error(
-        "the requirements cannot be satisfied together; loosen versions or remove one. The resolver says: {explanation}"
+        "the requirements cannot be satisfied together; loosen versions or remove one. The resolver says: \
+         {explanation}"
     )]
     Unsatisfiable {
         /// The resolver's explanation.
@@ -67,13 +68,15 @@ pub enum LayerError {
     },
     /// The package index cannot be reached.
     #[error(
-        "the package index cannot be reached from this host, so no packages can be added now; use what is installed"
+        "the package index cannot be reached from this host, so no packages can be added now; use what is \
+         installed"
     )]
     Offline,
     /// The requirements contain a network client.
     #[error(
-        "the requirements bring in {}, and this image allows no network clients. Where the session's network is `egress`, \
-         run `pip install` in a cell instead; elsewhere there is no network to use them on: work on the data that you were given",
+        "the requirements bring in {}, and this image allows no network clients. Where the session's \
+         network is `egress`, run `pip install` in a cell instead; elsewhere there is no network to use \
+         them on: work on the data that you were given",
         quoted(clients)
     )]
     Forbidden {
@@ -90,7 +93,8 @@ pub enum LayerError {
     },
     /// The packages take up more than all layers together may.
     #[error(
-        "the requirements take up {actual} bytes on the disk, the limit is {limit}; require fewer packages, or use what is installed"
+        "the requirements take up {actual} bytes on the disk, the limit is {limit}; require fewer \
+         packages, or use what is installed"
     )]
     TooLarge {
         /// Size in bytes.
@@ -100,8 +104,9 @@ pub enum LayerError {
     },
     /// There is no room for another layer.
     #[error(
-        "there is no room for {new} more bytes of packages: those of other sessions take up {taken} of {limit}, and are in use or were \
-         used in the last two days; use what is installed, or ask the operator to raise `requirements.max_bytes`"
+        "there is no room for {new} more bytes of packages: those of other sessions take up {taken} of \
+         {limit}, and are in use or were used in the last two days; use what is installed, or ask the \
+         operator to raise `requirements.max_bytes`"
     )]
     NoRoom {
         /// Size of the new layer in bytes.
@@ -113,7 +118,8 @@ pub enum LayerError {
     },
     /// The caller has had too many layers made.
     #[error(
-        "no more packages can be installed for now: {reason}; use what is installed, or requirements that were used before"
+        "no more packages can be installed for now: {reason}; use what is installed, or requirements that \
+         were used before"
     )]
     Quota {
         /// The quota, its limit and when to try again.

@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::{LayerError, Requirement, check_count};
 use crate::requirement::normalise;
 
-/// Packages that code may require in addition to those of the image (`requirements` of a cell). They are installed on the host as layers,
-/// which sessions share.
+/// Packages that code may require in addition to those of the image (`requirements` of a cell).
+/// They are installed on the host as layers, which sessions share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Requirements")]
 pub struct RequirementOptions {
-    /// Names of the packages that may be required; `*` stands for all, and an empty list for none. What these packages depend on is
-    /// installed with them, whether or not it is listed.
+    /// Names of the packages that may be required; `*` stands for all, and an empty list for none.
+    /// What these packages depend on is installed with them, whether or not it is listed.
     pub allow: Vec<String>,
-    /// Maximum size on disk of all layers together, and therefore of one. If a new layer does not fit, layers are removed that no session
-    /// uses and that none has used for two days, those that were used least recently first; if that is not enough, it is rejected.
+    /// Maximum size on disk of all layers together, and therefore of one. If a new layer does not
+    /// fit, layers are removed that no session uses and that none has used for two days, those that
+    /// were used least recently first; if that is not enough, it is rejected.
     #[serde(with = "Size")]
     pub max_bytes: u64,
-    /// Layers that a key may have installed per day (UTC), failed attempts included; `null` removes the limit. Requirements for which there
-    /// is a layer already do not count.
+    /// Layers that a key may have installed per day (UTC), failed attempts included; `null` removes
+    /// the limit. Requirements for which there is a layer already do not count.
     pub per_key_per_day: Option<u64>,
 }
 
@@ -76,7 +77,8 @@ mod tests {
         let error = check(&["six", "rich"], &["six", "attrs>=23", "emoji"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "this server does not permit `attrs`, `emoji`; require only `six`, `rich`, or use what is installed"
+            "this server does not permit `attrs`, `emoji`; require only `six`, `rich`, or use what is \
+             installed"
         );
         assert!(error.is_callers());
         let error = check(&[], &["six"]).unwrap_err();

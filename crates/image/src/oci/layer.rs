@@ -81,7 +81,8 @@ impl Unpacker<'_> {
                         b"path" => names.path = Some(extension.value_bytes().to_vec()),
                         b"linkpath" => names.target = Some(extension.value_bytes().to_vec()),
                         b"size" => {
-                            let problem = "a member's size is in an extended header; files of 8 GiB and more are not supported";
+                            let problem = "a member's size is in an extended header; files of 8 GiB and \
+                                           more are not supported";
                             return Err(self.rejected(problem));
                         }
                         key if key.starts_with(b"GNU.sparse.") => {

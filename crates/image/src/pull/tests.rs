@@ -346,7 +346,8 @@ async fn a_registry_with_a_token_serves_an_archive_by_tag_and_by_digest() {
         }
         if !asked.headers.contains("authorization: bearer t0ken") {
             let challenge = format!(
-                "www-authenticate: Bearer realm=\"http://{host}/token\",service=\"r\",scope=\"repository:team/images:pull\"\r\n"
+                "www-authenticate: Bearer \
+                 realm=\"http://{host}/token\",service=\"r\",scope=\"repository:team/images:pull\"\r\n"
             );
             return Reply(401, challenge, Vec::new(), None);
         }

@@ -84,7 +84,8 @@ fn operand(scan: &mut Scan<'_>) -> Result<String, String> {
             let plain = |c: char| c.is_ascii_alphanumeric() || " ._+*!<>=~-".contains(c);
             if !text.chars().all(plain) || text.contains(" -") || text.starts_with('-') {
                 return Err(
-                    "its marker compares with a text that contains characters other than letters, digits and .-_+*"
+                    "its marker compares with a text that contains characters other than letters, digits \
+                     and .-_+*"
                         .to_owned(),
                 );
             }

@@ -27,7 +27,8 @@ pub struct Requirement {
 /// An invalid requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{requirement}` is not a usable requirement: {problem}. Write a package name, optionally with extras and versions, such as `rich` or `networkx>=3.2,<4`"
+    "`{requirement}` is not a usable requirement: {problem}. Write a package name, optionally with extras \
+     and versions, such as `rich` or `networkx>=3.2,<4`"
 )]
 pub struct RequirementError {
     requirement: String,
@@ -287,11 +288,13 @@ mod tests {
 
         #[test]
         fn an_accepted_requirement_is_one_harmless_line_that_reads_back_equal(
-            text in "[ -~]{0,12}([a-z0-9._-]{0,8}(\\[[a-z,]{0,6}\\])?[ (]?([=<>~!]{1,2}[0-9.*a-z+!]{0,8},?){0,3}[)]?)(;[ ]?[a-z_' =<>()0-9.]{0,40})?"
+            text in "[ -~]{0,12}([a-z0-9._-]{0,8}(\\[[a-z,]{0,6}\\])?[ \
+                     (]?([=<>~!]{1,2}[0-9.*a-z+!]{0,8},?){0,3}[)]?)(;[ ]?[a-z_' =<>()0-9.]{0,40})?"
         ) {
             if let Ok(requirement) = text.parse::<Requirement>() {
                 let written = requirement.to_string();
-                prop_assert!(!written.starts_with('-') && !written.contains(['\n', '\r', '$', '#', '@', '/', '\\', '%']), "{written}");
+                prop_assert!(!written.starts_with('-') && !written.contains(['\n', '\r', '$', '#', '@',
+                    '/', '\\', '%']), "{written}");
                 prop_assert!(!written.contains(" -"), "{}", written);
                 prop_assert_eq!(written.parse::<Requirement>().expect("it was written by us"), requirement);
             }
@@ -299,7 +302,8 @@ mod tests {
 
         #[test]
         fn a_name_with_versions_is_always_accepted(
-            name in "[a-z][a-z0-9]{0,8}", operator in "~=|==|!=|<=|>=|<|>", version in "[0-9]{1,3}(\\.[0-9]{1,3}){1,3}"
+            name in "[a-z][a-z0-9]{0,8}", operator in "~=|==|!=|<=|>=|<|>",
+            version in "[0-9]{1,3}(\\.[0-9]{1,3}){1,3}"
         ) {
             let text = format!("{name}{operator}{version}");
             prop_assert_eq!(text.parse::<Requirement>().expect("a plain requirement").to_string(), text);

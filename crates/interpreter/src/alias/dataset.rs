@@ -71,7 +71,8 @@ impl AliasStore {
             } else {
                 let url = urls.of(entry.sha256, entry.media_type());
                 let table = json!({
-                    "format": entry.format, "sha256": entry.sha256, "bytes": entry.bytes, "rows": entry.rows(), "url": url,
+                    "format": entry.format, "sha256": entry.sha256, "bytes": entry.bytes,
+                    "rows": entry.rows(), "url": url,
                 });
                 Part::text(table.to_string())
             });

@@ -26,7 +26,8 @@ pub enum AliasError {
     },
     /// A tool's result is not JSON.
     #[error(
-        "could not record the result of `{tool}`: it is not a JSON document; values nested deeper than 127 levels, NaN and infinities are none"
+        "could not record the result of `{tool}`: it is not a JSON document; values nested deeper than \
+         127 levels, NaN and infinities are none"
     )]
     Json {
         /// Name of the tool.
@@ -45,7 +46,8 @@ pub enum AliasError {
     },
     /// One result is too large.
     #[error(
-        "the result of `{tool}` has {actual} bytes, the limit for one result is {limit}; request a smaller part of it"
+        "the result of `{tool}` has {actual} bytes, the limit for one result is {limit}; request a \
+         smaller part of it"
     )]
     TooLarge {
         /// Name of the tool.
@@ -57,7 +59,8 @@ pub enum AliasError {
     },
     /// All results together are too large.
     #[error(
-        "with the result of `{tool}` all results would have {actual} bytes, the limit is {limit}; continue with the recorded results"
+        "with the result of `{tool}` all results would have {actual} bytes, the limit is {limit}; \
+         continue with the recorded results"
     )]
     Full {
         /// Name of the tool.

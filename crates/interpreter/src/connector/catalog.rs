@@ -26,9 +26,10 @@ fn written(bundles: &[Bundle], chars: usize) -> String {
     if bundles.is_empty() {
         return String::new();
     }
-    let mut text = "Code can call these functions; their results are Python values. Combine calls and print only what you need: what you \
-        do not print does not enter your context. Errors are typed, such as `cellblock.RateLimitError`. `help(f)` shows \
-        parameters, `connectors.search(\"words\")` finds functions.\n"
+    let mut text = "Code can call these functions; their results are Python values. Combine calls and \
+                    print only what you need: what you do not print does not enter your context. Errors \
+                    are typed, such as `cellblock.RateLimitError`. `help(f)` shows parameters, \
+                    `connectors.search(\"words\")` finds functions.\n"
         .to_owned();
     for bundle in bundles {
         let mut left = bundle.functions.len();

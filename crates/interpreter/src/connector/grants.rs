@@ -388,8 +388,8 @@ impl Inner {
 
 fn written_in_try(connector: &str, function: &str) -> ConnectorError {
     let text = format!(
-        "`{connector}.{function}` changes something outside the sandbox, which a try cannot undo: leave the call out, keep the try, \
-         and make the call in the next cell"
+        "`{connector}.{function}` changes something outside the sandbox, which a try cannot undo: leave \
+         the call out, keep the try, and make the call in the next cell"
     );
     ConnectorError::new(ConnectorErrorKind::NotGranted, text)
 }

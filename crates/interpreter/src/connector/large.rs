@@ -26,8 +26,9 @@ tokio::task_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchOptions {
-    /// Maximum size of such answers that are in memory at the same time, for all sessions together, in bytes as they were received.
-    /// Others wait in files; one over the limit is read alone. Its values take several times as much memory while they are converted.
+    /// Maximum size of such answers that are in memory at the same time, for all sessions together,
+    /// in bytes as they were received. Others wait in files; one over the limit is read alone. Its
+    /// values take several times as much memory while they are converted.
     #[serde(with = "Size")]
     pub max_in_flight: u64,
     /// Maximum size of those of one session.

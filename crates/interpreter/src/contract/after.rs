@@ -59,7 +59,8 @@ fn not_declared(extra: &[ArtifactKind], declared: &BTreeSet<ArtifactKind>) -> Re
     };
     let calls: Vec<_> = extra.iter().map(|kind| kind.emitted_by()).collect();
     let message = format!(
-        "the cell emitted {}, but the contract {expects}; declare it in `{FIELD}`, or leave out the call of {}",
+        "the cell emitted {}, but the contract {expects}; declare it in `{FIELD}`, or leave out the call \
+         of {}",
         names(extra.iter().copied()),
         and(&calls)
     );
@@ -80,8 +81,8 @@ fn wrong_kind(missing: &[ArtifactKind], extra: &[ArtifactKind], drawn_unsaved: u
 
 fn too_many(emitted: usize, most: usize) -> Rejection {
     let message = format!(
-        "the cell emitted {emitted} artifacts, the limit is {most}; emit the most telling ones, or draw several panels \
-         in one figure"
+        "the cell emitted {emitted} artifacts, the limit is {most}; emit the most telling ones, or draw \
+         several panels in one figure"
     );
     rejection(TOO_MANY_ARTIFACTS, message, [])
 }

@@ -45,8 +45,8 @@ impl Attempts {
         Some(Rejection {
             code: ATTEMPTS_EXHAUSTED.to_owned(),
             message: format!(
-                "{} in a row failed, which is the limit, so nothing was run; do not call this tool again, answer with \
-                 what there is, and tell the user what could not be derived",
+                "{} in a row failed, which is the limit, so nothing was run; do not call this tool again, \
+                 answer with what there is, and tell the user what could not be derived",
                 counted(self.failed, "attempt")
             ),
             ..Rejection::default()

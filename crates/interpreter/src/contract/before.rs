@@ -17,9 +17,9 @@ use crate::rejection::Rejection;
 const LONGEST_TEXT: usize = 2000;
 
 const FIELDS: [&str; 4] = ["operation", "reason", "inputAliases", "expectedArtifacts"];
-const A_CONTRACT: &str = "an object with `operation`, `reason`, `inputAliases` and `expectedArtifacts`, such as \
-    {\"operation\": \"sum the balances per day\", \"reason\": \"the tool returns them per account\", \
-    \"inputAliases\": [\"get_balances_1\"], \"expectedArtifacts\": [\"image\"]}";
+const A_CONTRACT: &str = "an object with `operation`, `reason`, `inputAliases` and `expectedArtifacts`, \
+                          such as \
+                          {\"operation\": \"sum the balances per day\", \"reason\": \"the tool returns them per account\", \"inputAliases\": [\"get_balances_1\"], \"expectedArtifacts\": [\"image\"]}";
 const AN_OPERATION: &str = "a short text that says what is computed";
 const A_REASON: &str = "a short text that says why code has to compute it";
 const ALIASES: &str = "an array of the aliases of the tool results that the cell derives from";
@@ -122,7 +122,8 @@ fn nothing_declared(name: &str, known: &KnownAliases) -> Rejection {
         EMPTY_FIELD
     };
     let message = format!(
-        "`{name}` is empty, but the interpreter only derives from data that a tool has fetched; name what the code reads"
+        "`{name}` is empty, but the interpreter only derives from data that a tool has fetched; name what \
+         the code reads"
     );
     with_aliases(Rejection::of_field(code, name, message), "", known)
 }
@@ -165,8 +166,8 @@ fn kinds(fields: &Map<String, Value>, found: &mut Mistakes) -> Option<Vec<Artifa
 
 fn unknown_kind(field: String, given: &str) -> Rejection {
     let message = format!(
-        "{} is not a kind of artifact; use \"image\" for a figure saved with save_figure, \"chart\" for one emitted with \
-         render_chart, or [] when the cell only computes",
+        "{} is not a kind of artifact; use \"image\" for a figure saved with save_figure, \"chart\" for \
+         one emitted with render_chart, or [] when the cell only computes",
         quote(given)
     );
     Rejection::of_field(UNKNOWN_ARTIFACT_KIND, field, message)

@@ -17,8 +17,8 @@ pub(super) fn check(
     found: &mut Mistakes,
 ) {
     if inputs.is_empty() && policy.require_inputs {
-        let message = "`inputs` is empty; it must map at least one local name to the alias of an earlier tool \
-                       result, such as {\"prices\": \"get_price_history_1\"}";
+        let message = "`inputs` is empty; it must map at least one local name to the alias of an earlier \
+                       tool result, such as {\"prices\": \"get_price_history_1\"}";
         let rejection = Rejection::of_field(INPUTS_REQUIRED, "inputs", message);
         found.add(with_aliases(rejection, "", known));
     }
@@ -45,8 +45,8 @@ fn misnamed(field: &str, local: &str, alias: &str, known: &KnownAliases) -> Opti
     let quoted = quote(local);
     let (code, message) = if !is_identifier(local) {
         let message = format!(
-            "the local name {quoted} is not a valid Python identifier; use letters a-z, digits and underscores, not a digit \
-             first, at most 128 characters, such as `{}`",
+            "the local name {quoted} is not a valid Python identifier; use letters a-z, digits and \
+             underscores, not a digit first, at most 128 characters, such as `{}`",
             cleaned(local)
         );
         (INVALID_NAME, message)
@@ -58,7 +58,8 @@ fn misnamed(field: &str, local: &str, alias: &str, known: &KnownAliases) -> Opti
         (RESERVED_NAME, message)
     } else if known.contains(local) && local != alias {
         let message = format!(
-            "the local name {quoted} is itself the alias of another tool result and would hide it; choose another name"
+            "the local name {quoted} is itself the alias of another tool result and would hide it; choose \
+             another name"
         );
         (NAME_TAKEN, message)
     } else {

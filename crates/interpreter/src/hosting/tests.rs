@@ -263,7 +263,8 @@ proptest! {
                 Step::Reserve(owner) => {
                     let owner = owners[usize::from(owner)];
                     let mut counts: HashMap<&str, usize> = HashMap::new();
-                    for taken in reserved.iter().map(|(owner, _)| *owner).chain(there.iter().map(|it| &*it.owner)) {
+                    for taken in reserved.iter().map(|(owner,
+                        _)| *owner).chain(there.iter().map(|it| &*it.owner)) {
                         *counts.entry(taken).or_default() += 1;
                     }
                     let own = counts.get(owner).copied().unwrap_or_default();

@@ -92,7 +92,8 @@ async fn a_table_is_stored_as_parquet_and_shown_with_its_types() {
     assert_eq!(
         serde_json::to_value(&output).unwrap(),
         json!({
-            "type": "dataframe", "name": "df", "library": "polars", "rows": 2, "rows_stored": 2, "complete": true,
+            "type": "dataframe", "name": "df", "library": "polars", "rows": 2, "rows_stored": 2,
+            "complete": true,
             "columns": [{"name": "n", "dtype": "Int64", "arrow_type": "Int64", "nulls": 1}],
             "index": [], "series": false, "head": [[1], [null]], "tail": [],
             "table": artifact,

@@ -69,7 +69,8 @@ pub struct DatasetVersion {
     /// Whether the variable was changed by a cell without a producer after the one that made it.
     #[serde(default)]
     pub rebound_by_scratch: bool,
-    /// Identity of what is published: the sha256 of producer, variable and sources. It stays the same when only the data change.
+    /// Identity of what is published: the sha256 of producer, variable and sources. It stays the
+    /// same when only the data change.
     pub logical_id: ArtifactId,
 }
 

@@ -17,7 +17,8 @@ const DIGITS: usize = 4;
 pub enum LoadError {
     /// Nothing has been published in the project.
     #[error(
-        "no dataset has been published in the project `{project}`; publish one with publish_dataset(df, \"{slug}\", title=…)"
+        "no dataset has been published in the project `{project}`; publish one with publish_dataset(df, \
+         \"{slug}\", title=…)"
     )]
     None {
         /// Name of the project.
@@ -37,7 +38,8 @@ pub enum LoadError {
     },
     /// The dataset has no version with this sha256.
     #[error(
-        "the dataset {slug:?} has no version {version:?}; give {DIGITS} or more digits of the sha256 of one of {known}"
+        "the dataset {slug:?} has no version {version:?}; give {DIGITS} or more digits of the sha256 of \
+         one of {known}"
     )]
     NoVersion {
         /// The dataset.
@@ -63,7 +65,9 @@ pub enum LoadError {
     },
     /// Another session has published it, and this one has not looked at it.
     #[error(
-        "{slug:?} was published by {session} at {at}{producer}; look at it first: read_dataset(\"{slug}\") in a cell of its own shows its columns, notes and origin, and later cells can load it"
+        "{slug:?} was published by {session} at {at}{producer}; look at it first: \
+         read_dataset(\"{slug}\") in a cell of its own shows its columns, notes and origin, and later \
+         cells can load it"
     )]
     NotSeen {
         /// The dataset.
@@ -77,7 +81,8 @@ pub enum LoadError {
     },
     /// Its bytes are gone, damaged, or cannot be read.
     #[error(
-        "the bytes of the dataset {slug:?} are missing or damaged in the artifact store; publish it again, or ask the operator to repair the store"
+        "the bytes of the dataset {slug:?} are missing or damaged in the artifact store; publish it \
+         again, or ask the operator to repair the store"
     )]
     Bytes {
         /// The dataset.

@@ -116,7 +116,8 @@ pub fn check_name(name: &str) -> std::result::Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{:?} is not a valid name; use 1 to {NAME_CHARS} lowercase letters, digits, `_` and `-`, and begin with a letter or digit, such as `inflation_monthly`",
+        "{:?} is not a valid name; use 1 to {NAME_CHARS} lowercase letters, digits, `_` and `-`, and \
+         begin with a letter or digit, such as `inflation_monthly`",
         name.chars().take(NAME_CHARS).collect::<String>()
     ))
 }

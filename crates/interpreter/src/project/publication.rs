@@ -61,7 +61,8 @@ impl Publication {
                 let length = text.chars().count();
                 if length > chars || text.chars().any(|it| it.is_control() && it != '\n') {
                     return Err(format!(
-                        "an item of `{name}` has {length} characters; use at most {chars}, without control characters"
+                        "an item of `{name}` has {length} characters; use at most {chars}, without \
+                         control characters"
                     ));
                 }
                 Ok(())
@@ -79,8 +80,8 @@ impl Publication {
         let bytes = self.frame.len();
         if bytes > FRAME_BYTES {
             return Err(format!(
-                "the index, the names and the categories of its columns have {bytes} bytes as JSON, the limit is {FRAME_BYTES}; \
-                 convert categories with many values to strings, and shorten names"
+                "the index, the names and the categories of its columns have {bytes} bytes as JSON, the \
+                 limit is {FRAME_BYTES}; convert categories with many values to strings, and shorten names"
             ));
         }
         Ok(())

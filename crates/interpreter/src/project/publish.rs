@@ -32,7 +32,8 @@ pub enum PublishError {
     Output(#[from] OutputError),
     /// The dataset is too large.
     #[error(
-        "the dataset has {bytes} bytes as Parquet, the limit is {BYTES}; publish fewer rows or columns, or several datasets"
+        "the dataset has {bytes} bytes as Parquet, the limit is {BYTES}; publish fewer rows or columns, \
+         or several datasets"
     )]
     TooLarge {
         /// Size in bytes.
@@ -40,7 +41,8 @@ pub enum PublishError {
     },
     /// The store failed. No version was published.
     #[error(
-        "nothing was published, because the artifact store failed; try again later. Its operator's log has the reason"
+        "nothing was published, because the artifact store failed; try again later. Its operator's log \
+         has the reason"
     )]
     Store(#[from] ArtifactError),
 }

@@ -61,7 +61,8 @@ fn numbers(values: &[i64]) -> RecordBatch {
 fn about(slug: &str, rows: usize) -> Value {
     json!({
         "slug": slug, "title": null, "description": null, "tags": null, "notes": null, "library": "pandas",
-        "rows": rows, "columns": [{"name": "x", "dtype": "int64"}], "index": [], "frame": "{\"library\":\"pandas\"}",
+        "rows": rows, "columns": [{"name": "x", "dtype": "int64"}], "index": [],
+        "frame": "{\"library\":\"pandas\"}",
         "variable": "df",
     })
 }

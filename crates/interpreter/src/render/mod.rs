@@ -62,8 +62,8 @@ pub enum Detail {
     /// As much as there is room for, with pictures.
     #[default]
     Full,
-    /// Kind and beginning, without pictures: of a table the shape, the columns and at most 3 rows, of other outputs at most 300
-    /// characters. That is enough for a turn that is over.
+    /// Kind and beginning, without pictures: of a table the shape, the columns and at most 3 rows,
+    /// of other outputs at most 300 characters. That is enough for a turn that is over.
     Minimal,
 }
 

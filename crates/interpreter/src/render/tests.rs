@@ -76,7 +76,8 @@ fn a_small_table_is_shown_whole() {
         vec![vec![json!(1), json!("a\"b")], vec![Value::Null, json!("x\ny")]],
         vec![],
     );
-    let expected = "df: DataFrame — 2 rows × 2 columns\nn (int64),\"text, long (object)\"\nRows 1-2 of 2:\n1,\"a\"\"b\"\n<NULL>,x\\ny";
+    let expected = "df: DataFrame — 2 rows × 2 columns\nn (int64),\"text, long (object)\"\n\
+                    Rows 1-2 of 2:\n1,\"a\"\"b\"\n<NULL>,x\\ny";
     assert_eq!(shown(&[Output::Dataframe(table)], 500), expected);
 }
 
@@ -143,7 +144,9 @@ fn figure() -> Figure {
 
 #[test]
 fn a_figure_is_described_and_its_picture_follows() {
-    let expected = "trend: figure \"CO2\", matplotlib, 640×480 pixels\n- panel 1: x \"year\", y \"ppm\"\n- line \"monthly\": 526 points, x from 1958 to 2001, y between 315.5 and 371.25, last 371.25\n---\n\n[picture trend]\nafter";
+    let expected = "trend: figure \"CO2\", matplotlib, 640×480 pixels\n- panel 1: x \"year\", y \"ppm\"\n\
+                    - line \"monthly\": 526 points, x from 1958 to 2001, y between 315.5 and 371.25, last \
+                    371.25\n---\n\n[picture trend]\nafter";
     assert_eq!(shown(&[Output::Figure(figure()), text("after")], 500), expected);
 }
 
@@ -330,7 +333,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn no_outputs_exceed_any_budget(outputs in vec(any_output(), 0..8), tokens in prop_oneof![0_usize..40, 0_usize..2000]) {
+    fn no_outputs_exceed_any_budget(outputs in vec(any_output(), 0..8),
+        tokens in prop_oneof![0_usize..40, 0_usize..2000]) {
         let blocks = to_model(&outputs, tokens);
         let chars: usize = blocks.iter().map(|block| match block {
             Block::Text { text } => text.chars().count(),

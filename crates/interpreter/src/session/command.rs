@@ -253,7 +253,8 @@ impl Actor {
                 }
                 self.lost_files = None;
                 notes.push(format!(
-                    "the sandbox was lost because its memory limit of {} bytes was exceeded; all files and variables are gone",
+                    "the sandbox was lost because its memory limit of {} bytes was exceeded; all files \
+                     and variables are gone",
                     self.limits.memory_bytes
                 ));
                 return Ok(CommandEnd::Signaled(KILL));
@@ -309,7 +310,11 @@ impl Actor {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let spared = self.kept.with(self.kernel.as_ref()).await;
         let ended = sandbox.guest().kill_all_but(&spared).await;
-        notes.push("the command ended the process that watches over it, so every other process of the sandbox was ended".to_owned());
+        notes.push(
+            "the command ended the process that watches over it, so every other process of the \
+             sandbox was ended"
+                .to_owned(),
+        );
         match ended {
             Err(error) if error.effect() == Effect::Destroys => Err(error.into()),
             Err(error) => {

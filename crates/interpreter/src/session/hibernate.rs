@@ -33,7 +33,8 @@ pub enum OnIdle {
     /// Its sandbox ends, with all variables and files.
     #[default]
     End,
-    /// It is [hibernated](Session::hibernate), and ends when nobody uses it for the hibernation timeout after that.
+    /// It is [hibernated](Session::hibernate), and ends when nobody uses it for the hibernation
+    /// timeout after that.
     Hibernate,
 }
 
@@ -240,11 +241,12 @@ impl Actor {
                 let files = lost_files(&asleep.files, asleep.total);
                 self.unreported.clear();
                 self.unreported.push(format!(
-                    "the session was hibernated, and its state on disk cannot be restored; all variables are gone, and {files}. \
-                     Run what defines your variables and writes your files again"
+                    "the session was hibernated, and its state on disk cannot be restored; all variables \
+                     are gone, and {files}. Run what defines your variables and writes your files again"
                 ));
                 self.lost_files = Some(format!(
-                    "the session was hibernated, and its state on disk cannot be restored; {files}. Write them again"
+                    "the session was hibernated, and its state on disk cannot be restored; {files}. Write \
+                     them again"
                 ));
             }
         }

@@ -70,7 +70,8 @@ pub(super) fn tell(aftermath: &Aftermath) -> String {
                 .as_ref()
                 .map(|why| format!(" and could not be rescued, because {why}"));
             format!(
-                "all variables are gone{}; files in /workspace are kept. Run what defines your variables again",
+                "all variables are gone{}; files in /workspace are kept. Run what defines your variables \
+                 again",
                 why.unwrap_or_default()
             )
         }
@@ -128,7 +129,8 @@ impl Evidence<'_> {
         let note = match self.ran.stopped {
             Some(Stop::Asked) => format!("the cell was interrupted; {KEPT}"),
             _ => format!(
-                "timeout: the cell ran longer than its limit of {} s{} and was interrupted; {KEPT}. Do less in one cell: work on a smaller part of the data",
+                "timeout: the cell ran longer than its limit of {} s{} and was interrupted; {KEPT}. Do \
+                 less in one cell: work on a smaller part of the data",
                 self.timeout.as_secs_f64(),
                 self.full_memory()
             ),
@@ -158,7 +160,8 @@ impl Evidence<'_> {
         let reason = match (self.ran.stopped, ending) {
             (Some(Stop::Output), _) => return self.flooded(),
             (Some(Stop::Deadline), ProcessEnd::Signaled(KILL)) => format!(
-                "timeout: the cell ran longer than its limit of {} s{} and did not stop when interrupted, so its kernel was killed",
+                "timeout: the cell ran longer than its limit of {} s{} and did not stop when interrupted, \
+                 so its kernel was killed",
                 self.timeout.as_secs_f64(),
                 self.full_memory()
             ),
@@ -408,8 +411,9 @@ mod tests {
         let verdict = exceeded(Resource::Processes, 256, 257, &Aftermath::Kept, ALONE);
         assert_eq!(
             verdict.note.unwrap(),
-            "the cell exceeded the limit on number of processes: limit 256, actual 257; variables are kept, \
-             all other processes of the sandbox were ended. Start fewer processes and threads, and wait for those that you started"
+            "the cell exceeded the limit on number of processes: limit 256, actual 257; variables are \
+             kept, all other processes of the sandbox were ended. Start fewer processes and threads, and \
+             wait for those that you started"
         );
     }
 }

@@ -21,8 +21,8 @@ use crate::execution::{Outcome, Resource};
 /// Rows of the head, and of the tail, of a table that is too large to be sent.
 const PREVIEW_ROWS: u32 = 500;
 /// Note for the next cell after a kernel or a whole sandbox was lost between cells.
-const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are gone; files in /workspace are kept. \
-                           Run what defines your variables again";
+const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are gone; files in /workspace \
+                           are kept. Run what defines your variables again";
 const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and files are gone. \
                             Run what defines your variables and writes your files again";
 /// The same for the next command.
@@ -128,7 +128,8 @@ impl Actor {
             self.unreported.clear();
             self.lost_files = Some(format!("{why}; all files are gone. Write them again"));
             self.unreported.push(format!(
-                "{why}; all variables and files are gone. Run what defines your variables and writes your files again"
+                "{why}; all variables and files are gone. Run what defines your variables and writes your \
+                 files again"
             ));
         }
     }
@@ -337,15 +338,16 @@ impl Actor {
             return;
         }
         self.unreported.push(format!(
-            "{} of output left out: processes or threads of earlier cells wrote it after those cells had ended. Let them write to a file \
-             instead, and read that",
+            "{} of output left out: processes or threads of earlier cells wrote it after those cells had \
+             ended. Let them write to a file instead, and read that",
             counted(bytes, "byte")
         ));
         let Ok(usage) = sandbox.usage().await else { return };
         if usage.process_refusals > self.usage.process_refusals {
             self.end_all_but_kernel().await;
             self.unreported.push(format!(
-                "an earlier cell started more processes than the limit of {}, so all other processes of the sandbox were ended",
+                "an earlier cell started more processes than the limit of {}, so all other processes of \
+                 the sandbox were ended",
                 self.limits.processes
             ));
         }

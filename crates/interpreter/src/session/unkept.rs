@@ -37,8 +37,8 @@ impl UnstoredFile {
     pub(super) fn by_host(path: &str, bytes: u64, error: &(dyn StdError + 'static)) -> Self {
         tracing::warn!(error, path, "could not keep a file");
         let reason = format!(
-            "it has {bytes} bytes and could not be stored: {}; it is still in the sandbox and is collected again after the next \
-             cell or command: free space on the host first",
+            "it has {bytes} bytes and could not be stored: {}; it is still in the sandbox and is \
+             collected again after the next cell or command: free space on the host first",
             why_unkept(error)
         );
         Self { reason, again: true }
@@ -54,8 +54,8 @@ pub(super) fn note(unkept: &[UnkeptOutput]) -> Option<String> {
         named.push(format!("{more} more"));
     }
     Some(format!(
-        "the code ran, but not everything that it displayed could be stored, because {}: {}. Do not run the code again: free space on \
-         the host, then display the values again",
+        "the code ran, but not everything that it displayed could be stored, because {}: {}. Do not run \
+         the code again: free space on the host, then display the values again",
         why_unkept(&first.error),
         named.join(", ")
     ))

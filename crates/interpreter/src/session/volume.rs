@@ -115,7 +115,10 @@ impl Actor {
         }
         let (name, revision) = (&open.volume.name, open.volume.revision);
         let again = std::mem::replace(&mut open.reopened, true).then(|| {
-            format!("the new sandbox has the files of the volume `{name}` in {VOLUME_FOLDER}, as of revision {revision}")
+            format!(
+                "the new sandbox has the files of the volume `{name}` in {VOLUME_FOLDER}, as of \
+                 revision {revision}"
+            )
         });
         let notes: Vec<_> = open.volume.notice.take().into_iter().chain(again).collect();
         self.tell(notes);

@@ -127,7 +127,9 @@ impl Actor {
         let code = format!(
             "import os, site, sys\n\
              os.environ.update({})\n\
-             os.makedirs(packages := f'{PACKAGES}/lib/python{{sys.version_info[0]}}.{{sys.version_info[1]}}/site-packages', exist_ok=True)\n\
+             os.makedirs(packages := \
+             f'{PACKAGES}/lib/python{{sys.version_info[0]}}.{{sys.version_info[1]}}/site-packages', \
+             exist_ok=True)\n\
              site.addsitedir(packages)\n",
             json!(env)
         );

@@ -35,14 +35,15 @@ pub const KIND: ToolsetKind = ToolsetKind {
 fn about() -> String {
     let prompt = prompt("Notebook", RUN_CELL);
     format!(
-        "{prompt} `sql(\"select …\")` queries data frames by the names of their variables, if the image has DuckDB."
+        "{prompt} `sql(\"select …\")` queries data frames by the names of their variables, if the image \
+         has DuckDB."
     )
 }
 
 fn definition() -> ToolDefinition {
     named(
         RUN_CELL,
-        "Runs Python in a sandbox without network, which can call functions of the host. Variables and files stay for later \
-         calls. The value of the last expression is shown.",
+        "Runs Python in a sandbox without network, which can call functions of the host. Variables and \
+         files stay for later calls. The value of the last expression is shown.",
     )
 }

@@ -126,8 +126,8 @@ pub fn cell(
 fn definition() -> ToolDefinition {
     named(
         RUN_PYTHON,
-        "Runs Python in a sandbox without network. Variables and files stay for later calls. The value of the last \
-         expression is shown.",
+        "Runs Python in a sandbox without network. Variables and files stay for later calls. The value of \
+         the last expression is shown.",
     )
 }
 
@@ -135,8 +135,8 @@ fn definition() -> ToolDefinition {
 pub(super) fn prompt(title: &str, tool: &str) -> String {
     format!(
         "## {title} ({tool})\n\n\
-         `{tool}` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
-         notebook. Variables and files stay for later calls."
+         `{tool}` runs a cell of Python in an isolated sandbox without network. The value of a trailing \
+         expression is shown, as in a notebook. Variables and files stay for later calls."
     )
 }
 
@@ -158,10 +158,13 @@ pub(super) fn named(name: &str, description: &str) -> ToolDefinition {
                 "requirements": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Packages that it needs in addition to those of the image, such as \"six==1.17.0\".",
+                    "description": "Packages that it needs in addition to those of the image, such as \
+                                    \"six==1.17.0\".",
                 },
-                "timeout": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds that it may run."},
-                "producer": {"type": "string", "description": "What the code belongs to, such as `analysis.py`: the origin of its variables."},
+                "timeout": {"type": "number", "exclusiveMinimum": 0,
+                    "description": "Seconds that it may run."},
+                "producer": {"type": "string",
+                    "description": "What the code belongs to, such as `analysis.py`: the origin of its variables."},
             },
             "required": ["code"],
             "additionalProperties": false,

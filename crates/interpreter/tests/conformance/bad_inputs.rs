@@ -58,9 +58,9 @@ fn malformed_csv_is_reported_with_its_line() {
     )));
     assert_eq!(
         message,
-        "bind input `sales`: input 'sales' (csv): malformed: Error tokenizing data. C error: Expected 2 fields in \
-         line 3, saw 3; check the quoting and the number of fields of that line, or bind it as bytes and parse it \
-         in the code"
+        "bind input `sales`: input 'sales' (csv): malformed: Error tokenizing data. C error: Expected 2 \
+         fields in line 3, saw 3; check the quoting and the number of fields of that line, or bind it as \
+         bytes and parse it in the code"
     );
 }
 
@@ -98,8 +98,9 @@ fn bytes_that_are_not_utf_8_are_reported_with_their_offset() {
     let message = block_on(refusal(Input::bytes("people", InputFormat::Csv, bytes)));
     assert_eq!(
         message,
-        "bind input `people`: input 'people' (csv): not UTF-8: byte 0xff at offset 27; re-encode the file as UTF-8 \
-         (for example `iconv -f WINDOWS-1252 -t UTF-8`), or bind it as bytes and decode it in the code"
+        "bind input `people`: input 'people' (csv): not UTF-8: byte 0xff at offset 27; re-encode the file \
+         as UTF-8 (for example `iconv -f WINDOWS-1252 -t UTF-8`), or bind it as bytes and decode it in \
+         the code"
     );
 }
 

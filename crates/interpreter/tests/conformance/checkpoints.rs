@@ -213,7 +213,8 @@ fn what_a_checkpoint_cannot_hold_is_named_and_nothing_is_kept() {
     block_on(async {
         for (code, obstacle) in [
             (
-                "import threading\nstop = threading.Event()\nthreading.Thread(target=stop.wait, daemon=True).start()",
+                "import threading\nstop = threading.Event()\n\
+                 threading.Thread(target=stop.wait, daemon=True).start()",
                 "threads that Python started",
             ),
             (
@@ -290,12 +291,14 @@ fn processes_that_a_rollback_replaces_end() {
         let session = session().await;
         run(&session, "x = 1").await;
         session.checkpoint(None).await.unwrap();
-        let start = "import subprocess\nchildren = [subprocess.Popen(['sleep', '1000']) for _ in range(3)]\nlen(children)";
+        let start = "import subprocess\nchildren = [subprocess.Popen(['sleep', '1000']) for _ in \
+                     range(3)]\nlen(children)";
         assert_eq!(value(&session, start).await, 3);
         session.roll_back("c1").await.unwrap();
         // They are stopped before the session goes on, and killed once it does.
         let sleeping = "import os\nfound = []\nfor name in filter(str.isdigit, os.listdir('/proc')):\n    \
-                        try:\n        found.append(open(f'/proc/{name}/cmdline').read().startswith('sleep'))\n    \
+                        try:\n        \
+                        found.append(open(f'/proc/{name}/cmdline').read().startswith('sleep'))\n    \
                         except OSError:\n        pass\nsum(found)";
         let gone = async || match value(&session, sleeping).await {
             number if number == 0 => Ok(()),
@@ -336,9 +339,9 @@ fn a_copy_that_user_code_has_killed_is_reported_and_the_session_goes_on() {
         let session = session().await;
         run(&session, "x = 1").await;
         session.checkpoint(None).await.unwrap();
-        let kill = "import os, signal\nx = 2\nfor name in os.listdir('/proc'):\n    \
-                    if name.isdigit() and int(name) not in (1, os.getpid()):\n        \
-                    try:\n            os.kill(int(name), signal.SIGKILL)\n        except OSError:\n            pass";
+        let kill = "import os, signal\nx = 2\nfor name in os.listdir('/proc'):\n    if name.isdigit() and \
+                    int(name) not in (1, os.getpid()):\n        try:\n            os.kill(int(name), \
+                    signal.SIGKILL)\n        except OSError:\n            pass";
         let ended = run(&session, kill).await;
         assert_eq!(ended.outcome, Outcome::Completed);
         assert_eq!(code_of(session.roll_back("c1")).await, "checkpoint_ended");

@@ -46,7 +46,8 @@ const FILES: [&str; 9] = [
     "[os.remove(p) for p in ['/tmp/l{n}'] if os.path.lexists(p)]; os.symlink('/workspace/f{n}', '/tmp/l{n}')",
     "shutil.rmtree('/tmp/t{n}', ignore_errors=True); os.makedirs('/tmp/t{n}/a/b')",
     "[os.chmod(p, 0o600 + {n}) for p in ['/workspace/f{n}'] if os.path.exists(p) and not os.path.islink(p)]",
-    "[os.link('/workspace/f{n}', p) for p in ['/workspace/h{n}'] if os.path.exists('/workspace/f{n}') and not os.path.lexists(p)]",
+    "[os.link('/workspace/f{n}', p) for p in ['/workspace/h{n}'] if os.path.exists('/workspace/f{n}') and \
+     not os.path.lexists(p)]",
 ];
 
 /// Everything that must be equal, as a text.

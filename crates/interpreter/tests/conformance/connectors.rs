@@ -123,7 +123,8 @@ fn equal_calls_are_answered_once_and_both_are_recorded() {
     block_on(async {
         let (session, weather) = session(Rescue::Idle).await;
         let code = "a = weather.get_forecast('Kyiv')\na[0]['days'] = 99\n\
-                    b = weather['get-forecast'](city='Kyiv', days=3)\n(a[0]['days'], b[0]['days']) == (99, 3)";
+                    b = weather['get-forecast'](city='Kyiv', days=3)\n\
+                    (a[0]['days'], b[0]['days']) == (99, 3)";
         let ran = run(&session, code).await;
         assert_eq!(ran.outcome, Outcome::Completed, "{ran:?}");
         let [first, second] = &ran.fetches[..] else {
@@ -268,8 +269,10 @@ fn a_map_calls_side_by_side() {
 fn a_forked_child_cannot_call() {
     block_on(async {
         let (session, weather) = session(Rescue::Idle).await;
-        let code = "import os\nread, write = os.pipe()\nif not os.fork():\n    try:\n        weather.get_forecast('Kyiv')\n    \
-                    except RuntimeError as error:\n        os.write(write, str(error).encode())\n    os._exit(0)\n\
+        let code = "import os\nread, write = os.pipe()\n\
+                    if not os.fork():\n    try:\n        weather.get_forecast('Kyiv')\n    except \
+                    RuntimeError as error:\n        os.write(write, str(error).encode())\n    \
+                    os._exit(0)\n\
                     os.wait()\nos.read(read, 1000).decode()";
         let told = value(&session, code).await;
         assert!(
@@ -290,7 +293,8 @@ fn too_many_calls_are_refused() {
     }
     block_on(async {
         let (session, weather) = session(Rescue::Idle).await;
-        let code = "made = 0\ntry:\n    while True:\n        weather.get_forecast('Kyiv')\n        made += 1\n\
+        let code = "made = 0\ntry:\n    while True:\n        weather.get_forecast('Kyiv')\n        made \
+                    += 1\n\
                     except cellblock.ConnectorError as error:\n    got = str(error)\n(made, got)";
         let ran = run_for(&session, Duration::from_mins(2), code).await;
         let told = format!("{:?}", ran.outputs);
@@ -321,7 +325,8 @@ fn threads_and_coroutines_fetch_and_large_answers_arrive() {
 fn an_error_is_typed_and_shown_as_one_line() {
     block_on(async {
         let (session, _) = session(Rescue::Idle).await;
-        let code = "try:\n    weather.limited(city='x')\nexcept cellblock.RateLimitError as error:\n    got = error.retry_after\ngot";
+        let code = "try:\n    weather.limited(city='x')\n\
+                    except cellblock.RateLimitError as error:\n    got = error.retry_after\ngot";
         assert_eq!(value(&session, code).await, json!(2.0));
         let ran = run(&session, "weather.limited(city='x')").await;
         assert_eq!(ran.outcome, Outcome::Raised);
@@ -366,7 +371,8 @@ fn a_request_ends_with_its_cell_and_the_kernel_lives() {
 fn a_forged_call_is_rejected_and_recorded() {
     block_on(async {
         let (session, weather) = session(Rescue::Idle).await;
-        let forged = "from cellblock_kernel.library import broker\nbroker.call('fetch', {'connector': 'fred', 'function': 'series'})";
+        let forged = "from cellblock_kernel.library import broker\n\
+                      broker.call('fetch', {'connector': 'fred', 'function': 'series'})";
         let ran = run(&session, forged).await;
         assert!(exception(&ran).message.contains("no connector `fred`"), "{ran:?}");
         assert_eq!(ran.fetches[0].outcome, "not_granted");
@@ -379,7 +385,8 @@ fn a_forged_call_is_rejected_and_recorded() {
         // Nor has what runs between cells.
         run(
             &session,
-            "class Curious(str):\n    @property\n    def shape(self): return weather.get_forecast(city='x')\nx = Curious()",
+            "class Curious(str):\n    @property\n    def shape(self): return \
+             weather.get_forecast(city='x')\nx = Curious()",
         )
         .await;
         session.variables().await.unwrap();
@@ -435,7 +442,8 @@ fn a_cell_that_derives_can_call_no_connector() {
             .await
             .unwrap();
         let contract = json!({
-            "operation": "derive", "reason": "it takes code", "inputAliases": ["get_prices_1"], "expectedArtifacts": [],
+            "operation": "derive", "reason": "it takes code", "inputAliases": ["get_prices_1"],
+            "expectedArtifacts": [],
         });
         let call =
             json!({"code": "set_result(weather.get_forecast('Lviv'))", "postProcessingContract": contract});

@@ -30,7 +30,10 @@ async fn aliases() -> AliasStore {
 
 fn prices() -> Value {
     let rows: Vec<_> = (1..=28)
-        .map(|day| json!({"day": format!("2025-02-{day:02}"), "price": f64::from(day) * 1.5, "volume": 10 + day}))
+        .map(|day| {
+            json!({"day": format!("2025-02-{day:02}"), "price": f64::from(day) * 1.5,
+            "volume": 10 + day})
+        })
         .collect();
     json!(rows)
 }
@@ -215,7 +218,8 @@ fn an_empty_map_of_inputs_is_refused_where_the_policy_asks_for_one() {
 fn what_was_declared_has_to_be_emitted_and_nothing_else() {
     block_on(async {
         let derivation = derivation(DerivationPolicy::default()).await;
-        let chart = "render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1, title='Prices')\n";
+        let chart = "render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, \
+                     get_prices_1, title='Prices')\n";
         let figure = "plt.plot([1, 2]); save_figure('two points', 'Points')\n";
         for (code, expected, code_of) in [
             ("set_result(1)", &["image"][..], "artifact_not_emitted"),
@@ -304,10 +308,13 @@ fn a_mistake_in_a_chart_is_raised_where_it_is_made() {
 fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
     const CODE: &str = "days = pd.date_range('2025', periods=100)\n\
                         sparse = np.full(100, np.nan); sparse[::5] = 1\n\
-                        plt.plot(days, np.arange(100), label='whole'); plt.plot(days, sparse, label='sparse')\n\
+                        plt.plot(days, np.arange(100), label='whole'); plt.plot(days, sparse, \
+                        label='sparse')\n\
                         save_figure('two lines')\n\
-                        rows = [{'day': str(d.date()), 'whole': 1, 'thin': 2 if n % 4 == 0 else None} for n, d in enumerate(days)]\n\
-                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin', 'label': 'Thin'}]}, rows)";
+                        rows = [{'day': str(d.date()), 'whole': 1, 'thin': 2 if n % 4 == 0 else None} for \
+                        n, d in enumerate(days)]\n\
+                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin', 'label': 'Thin'}]}, \
+                        rows)";
     block_on(async {
         let reporting = derivation(DerivationPolicy::default()).await;
         let derived = derive(&reporting, CODE, &["image", "chart"]).await;
@@ -346,7 +353,9 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
 fn text_dates_and_charts_of_altair_tell_their_gaps() {
     block_on(async {
         let derivation = derivation(DerivationPolicy::default()).await;
-        let rows = "days = [row['day'] for row in get_prices_1]\nvalues = [row['price'] if at % 9 == 0 else None for at, row in enumerate(get_prices_1)]\n";
+        let rows = "days = [row['day'] for row in get_prices_1]\n\
+                    values = [row['price'] if at % 9 == 0 else None for at, row in \
+                    enumerate(get_prices_1)]\n";
         for draw in [
             "plt.plot(days, values, label='gaps'); save_figure('lines')",
             "frame = pd.DataFrame({'day': days, 'gaps': values})\n\
@@ -432,7 +441,10 @@ fn a_result_that_json_cannot_hold_or_that_is_too_large_can_be_repaired() {
 fn twenty_megabytes_of_rows_are_bound() {
     block_on(async {
         let rows: Vec<_> = (0..280_000)
-            .map(|n| json!({"timestamp": 1_700_000_000 + n, "venue": format!("venue-{}", n % 7), "price": f64::from(n) * 0.37, "note": null}))
+            .map(|n| {
+                json!({"timestamp": 1_700_000_000 + n, "venue": format!("venue-{}", n % 7),
+                "price": f64::from(n) * 0.37, "note": null})
+            })
             .collect();
         let bytes = serde_json::to_vec(&rows).unwrap();
         let size = bytes.len();
@@ -483,7 +495,8 @@ fn a_chart_without_a_renderer_is_delivered_as_data_and_says_why_it_has_no_pictur
     block_on(async {
         let derivation = derivation(DerivationPolicy::default()).await;
         let code = "import sys; sys.modules['vl_convert'] = None\n\
-                    render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1)";
+                    render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, \
+                    get_prices_1)";
         let derived = derive(&derivation, code, &["chart"]).await;
         assert!(derived.ok(), "{:?}", derived.error());
         let [ArtifactEnvelope::Chart(chart)] = &derived.artifacts[..] else {
@@ -536,24 +549,24 @@ fn no_connection_of_any_kind_leaves_a_derivation() {
     let code = format!(
         "import socket, urllib.request\n\
          def tried(call):\n\
-        \x20   try:\n\
-        \x20       call()\n\
-        \x20       return 'reached'\n\
-        \x20   except Exception as error:\n\
-        \x20       return type(error).__name__\n\
+         \x20   try:\n\
+         \x20       call()\n\
+         \x20       return 'reached'\n\
+         \x20   except Exception as error:\n\
+         \x20       return type(error).__name__\n\
          def local():\n\
-        \x20   with socket.socket(socket.AF_UNIX) as it:\n\
-        \x20       it.connect('\\0{name}')\n\
+         \x20   with socket.socket(socket.AF_UNIX) as it:\n\
+         \x20       it.connect('\\0{name}')\n\
          def udp():\n\
-        \x20   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as it:\n\
-        \x20       it.sendto(b'x', ('127.0.0.1', {}))\n\
+         \x20   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as it:\n\
+         \x20       it.sendto(b'x', ('127.0.0.1', {}))\n\
          set_result([tried(it) for it in (\n\
-        \x20   lambda: socket.create_connection(('127.0.0.1', {}), 2),\n\
-        \x20   lambda: socket.create_connection(('::1', {port6}), 2),\n\
-        \x20   udp,\n\
-        \x20   lambda: socket.getaddrinfo('example.org', 80),\n\
-        \x20   lambda: urllib.request.urlopen('http://127.0.0.1:{}', timeout=2),\n\
-        \x20   local,\n\
+         \x20   lambda: socket.create_connection(('127.0.0.1', {}), 2),\n\
+         \x20   lambda: socket.create_connection(('::1', {port6}), 2),\n\
+         \x20   udp,\n\
+         \x20   lambda: socket.getaddrinfo('example.org', 80),\n\
+         \x20   lambda: urllib.request.urlopen('http://127.0.0.1:{}', timeout=2),\n\
+         \x20   local,\n\
          )])",
         udp.local_addr().unwrap().port(),
         v4.local_addr().unwrap().port(),
@@ -591,10 +604,12 @@ fn a_table_is_bound_as_a_data_frame_from_a_file_of_its_own() {
             .unwrap();
         let code = "import json\n\
                     said = json.load(open('/cellblock/inputs.json'))['get_levels_1']\n\
-                    set_result([type(get_levels_1).__name__, get_levels_1['level'].sum(), said, pd.read_parquet(said['path']).shape])";
+                    set_result([type(get_levels_1).__name__, get_levels_1['level'].sum(), said, \
+                    pd.read_parquet(said['path']).shape])";
         assert_eq!(
             result(&derivation, code).await,
-            json!(["DataFrame", 4.5, {"format": "parquet", "path": "/tmp/data/get_levels_1.parquet", "rows": 3}, [3, 2]])
+            json!(["DataFrame", 4.5, {"format": "parquet", "path": "/tmp/data/get_levels_1.parquet",
+                "rows": 3}, [3, 2]])
         );
     });
 }

@@ -26,7 +26,8 @@ fn is_png(bytes: &[u8]) -> bool {
 fn a_pandas_frame_is_a_table_with_types_nulls_and_its_index() {
     block_on(async {
         let session = session().await;
-        let code = "frame = pd.DataFrame({'n': [1, 2], 'x': [0.5, None]}, index=pd.Index(['p', 'q'], name='key'))\nframe";
+        let code = "frame = pd.DataFrame({'n': [1, 2], 'x': [0.5, None]}, index=pd.Index(['p', 'q'], \
+                    name='key'))\nframe";
         let shown = shown(&session, code).await;
         let table = table(&shown.outputs[0]);
         assert_eq!(
@@ -66,7 +67,9 @@ fn a_pandas_frame_is_a_table_with_types_nulls_and_its_index() {
 fn a_stored_table_reads_back_equal_as_an_input() {
     block_on(async {
         let session = session().await;
-        let code = "frame = pd.DataFrame({'n': range(1000), 'when': pd.date_range('2024-01-01', periods=1000, tz='UTC')})\nframe";
+        let code = "frame = \
+                    pd.DataFrame({'n': range(1000), 'when': pd.date_range('2024-01-01', periods=1000, tz='UTC')})\n\
+                    frame";
         let shown = shown(&session, code).await;
         let stored = table(&shown.outputs[0]).table.clone().unwrap();
         let bytes = content(&stored.sha256.to_string()).await;
@@ -207,7 +210,8 @@ fn a_matplotlib_figure_is_a_picture_with_its_data() {
     block_on(async {
         let session = session().await;
         let code = "import matplotlib.pyplot as plt\n\
-                    plt.plot([1, 2, 3], [4, 5, 6], label='rise')\nplt.title('Growth')\nplt.xlabel('year')\nplt.ylabel('€')";
+                    plt.plot([1, 2, 3], [4, 5, 6], label='rise')\nplt.title('Growth')\n\
+                    plt.xlabel('year')\nplt.ylabel('€')";
         let shown = shown(&session, code).await;
         assert_eq!(shown.outputs.len(), 1);
         let figure = figure(&shown.outputs[0]);
@@ -239,7 +243,8 @@ fn several_figures_of_a_cell_are_all_shown_in_order_and_once() {
     block_on(async {
         let session = session().await;
         let code = "import matplotlib.pyplot as plt\n\
-                    for n in range(3):\n    plt.figure()\n    plt.plot([n])\n    plt.title(f'number {n}')\n    if n == 1: plt.show()";
+                    for n in range(3):\n    plt.figure()\n    plt.plot([n])\n    plt.title(f'number \
+                    {n}')\n    if n == 1: plt.show()";
         let first = shown(&session, code).await;
         let titles: Vec<_> = first
             .outputs
@@ -267,7 +272,8 @@ fn a_figure_before_an_exception_is_kept() {
 fn an_altair_chart_is_a_specification_and_a_picture() {
     block_on(async {
         let session = session().await;
-        let code = "alt.Chart(pd.DataFrame({'a': [1, 2], 'b': [3, 4]}), title='Two').mark_bar().encode(x='a:O', y='b:Q')";
+        let code = "alt.Chart(pd.DataFrame({'a': [1, 2], 'b': [3, 4]}), \
+                    title='Two').mark_bar().encode(x='a:O', y='b:Q')";
         let shown = shown(&session, code).await;
         let figure = figure(&shown.outputs[0]);
         assert_eq!(
@@ -307,8 +313,10 @@ fn a_pillow_image_is_a_picture_with_its_size() {
 fn a_value_with_representations_is_rich_and_others_are_their_text() {
     block_on(async {
         let session = session().await;
-        let code = "class Page:\n    def _repr_html_(self): return '<b>hi</b>'\n    def __repr__(self): return 'a page'\n\
-                    display(Page())\ndisplay([1, 2])\ndisplay(float('nan'))\ndisplay(2 ** 64)\ndisplay(None)\ndisplay(True)";
+        let code = "class Page:\n    def _repr_html_(self): return '<b>hi</b>'\n    def __repr__(self): \
+                    return 'a page'\n\
+                    display(Page())\ndisplay([1, 2])\ndisplay(float('nan'))\ndisplay(2 ** 64)\n\
+                    display(None)\ndisplay(True)";
         let shown = shown(&session, code).await;
         let Output::Rich(rich) = &shown.outputs[0] else {
             panic!("{:#?}", shown.outputs[0])
@@ -352,7 +360,8 @@ fn a_value_whose_representation_raises_does_not_fail_the_cell() {
 fn seaborn_statsmodels_and_scikit_learn_work_on_real_data() {
     block_on(async {
         let session = session().await;
-        let code = "import statsmodels.api as sm\nfrom sklearn.datasets import load_wine\nfrom sklearn.cluster import KMeans\n\
+        let code = "import statsmodels.api as sm\nfrom sklearn.datasets import load_wine\n\
+                    from sklearn.cluster import KMeans\n\
                     data = sm.datasets.co2.load_pandas().data\nwine = load_wine(as_frame=True)\n\
                     labels = KMeans(3, n_init=1, random_state=0).fit_predict(wine.data)\n\
                     f'{len(data)} {len(set(labels))} {len(labels)}'";

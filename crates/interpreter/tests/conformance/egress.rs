@@ -67,7 +67,8 @@ fn answer(
     let length = body.len();
     write!(
         stream,
-        "HTTP/1.1 {status} It\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status} It\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\
+         \r\n"
     )?;
     stream.write_all(&body)?;
     Ok(head)
@@ -128,9 +129,10 @@ fn listed_hosts_are_reached_and_no_others() {
         assert_eq!(value(&session, &direct).await, "ConnectionRefusedError");
         // Servers of the sandbox itself are reached without it.
         let own = "import http.server, threading, urllib.request\n\
-            own = http.server.ThreadingHTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
-            threading.Thread(target=own.serve_forever, daemon=True).start()\n\
-            urllib.request.urlopen(f'http://localhost:{own.server_port}/').status";
+                   own = http.server.ThreadingHTTPServer(('127.0.0.1', 0), \
+                   http.server.SimpleHTTPRequestHandler)\n\
+                   threading.Thread(target=own.serve_forever, daemon=True).start()\n\
+                   urllib.request.urlopen(f'http://localhost:{own.server_port}/').status";
         assert_eq!(value(&session, own).await, 200);
         assert_eq!(server.heard().len(), 1);
         session.close().await.unwrap();
@@ -204,8 +206,9 @@ fn pip_installs_from_an_index_that_is_allowed() {
     let page = |links: String| (200, "text/html", format!("<!DOCTYPE html>{links}").into_bytes());
     let index = Server::serving(move |path| match path {
         "/simple/pip/" => page(format!(
-            "<a href='/files/pip-1.0-py3-none-any.whl' data-requires-python='&gt;=3.99'>old</a>\
-             <a href='../../files/pip-99.0-py3-none-any.whl#sha256={digest}' data-requires-python='&gt;=3.9'>new</a>"
+            "<a href='/files/pip-1.0-py3-none-any.whl' data-requires-python='&gt;=3.99'>old</a><a \
+             href='../../files/pip-99.0-py3-none-any.whl#sha256={digest}' \
+             data-requires-python='&gt;=3.9'>new</a>"
         )),
         "/files/pip-99.0-py3-none-any.whl" => (200, "application/zip", pip.clone()),
         "/simple/greeting/" => page("<a href='/files/greeting-1.0-py3-none-any.whl'>it</a>".to_owned()),
@@ -221,7 +224,8 @@ fn pip_installs_from_an_index_that_is_allowed() {
         let install = format!(
             "import os, subprocess\n\
              os.environ['PIP_INDEX_URL'] = 'http://127.0.0.1:{}/simple'\n\
-             done = subprocess.run(['pip', 'install', '--disable-pip-version-check', '--quiet', 'greeting'], capture_output=True, text=True)\n\
+             done = subprocess.run(['pip', 'install', '--disable-pip-version-check', '--quiet', \
+             'greeting'], capture_output=True, text=True)\n\
              str((done.returncode, done.stderr))",
             index.port
         );
@@ -231,10 +235,12 @@ fn pip_installs_from_an_index_that_is_allowed() {
             "good morning"
         );
         let elsewhere = "import subprocess, sys\n\
-             subprocess.run([sys.executable, '-c', 'import greeting; print(greeting.words)'], capture_output=True, text=True).stdout";
+                         subprocess.run([sys.executable, '-c', 'import greeting; print(greeting.words)'], \
+                         capture_output=True, text=True).stdout";
         assert_eq!(value(&session, elsewhere).await, "good morning\n");
         // An index that is not allowed is named, with what allows it.
-        let denied = "subprocess.run(['pip', 'install', '-i', 'http://example.com/simple', 'greeting'], capture_output=True, text=True).stderr\n";
+        let denied = "subprocess.run(['pip', 'install', '-i', 'http://example.com/simple', 'greeting'], \
+                      capture_output=True, text=True).stderr\n";
         let denied = format!("import shutil\nshutil.rmtree('/tmp/.cellblock/packages')\n{denied}");
         let told = value(&session, &denied).await.as_str().unwrap().to_owned();
         assert!(

@@ -17,7 +17,8 @@ fn lost(reason: &str) -> Outcome {
 
 fn lost_note(reason: &str) -> String {
     format!(
-        "{reason}; all variables are gone; files in /workspace are kept. Run what defines your variables again"
+        "{reason}; all variables are gone; files in /workspace are kept. Run what defines your variables \
+         again"
     )
 }
 
@@ -188,7 +189,8 @@ fn a_cell_that_forges_frames_cannot_end_the_session() {
     block_on(async {
         let session = session().await;
         // Whatever descriptors there are: all get bytes that are no frame.
-        let code = "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'\\x7f' * 64)\n    except OSError:\n        pass";
+        let code = "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'\\x7f' * \
+                    64)\n    except OSError:\n        pass";
         match session.execute(code).await {
             Ok(ended) => assert_eq!(ended.outcome.name(), "kernel_lost"),
             Err(error) => assert!(
@@ -206,7 +208,8 @@ fn the_last_cell_runs_exit_handlers_and_its_files_are_collected() {
         let session = session().await;
         run(
             &session,
-            "import atexit\nout = open('/workspace/out.txt', 'w')\natexit.register(out.write, 'end')\natexit.register(print, 'bye')",
+            "import atexit\nout = open('/workspace/out.txt', 'w')\natexit.register(out.write, 'end')\n\
+             atexit.register(print, 'bye')",
         )
         .await;
         let mut last = Cell::new("None");
@@ -226,7 +229,8 @@ fn the_last_cell_runs_exit_handlers_and_its_files_are_collected() {
 fn an_exit_handler_that_does_not_end_does_not_hold_up_the_end_of_its_session() {
     block_on(async {
         let session = session().await;
-        let hostile = "import atexit, signal\n@atexit.register\ndef stay():\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while True: pass";
+        let hostile = "import atexit, signal\n@atexit.register\n\
+                       def stay():\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while True: pass";
         assert_eq!(run(&session, hostile).await.outcome, Outcome::Completed);
         let closed = tokio::time::timeout(Duration::from_secs(30), session.close()).await;
         closed.expect("the session does not end").unwrap();

@@ -32,8 +32,10 @@ fn new_and_changed_files_are_collected_and_unchanged_ones_are_not_again() {
     block_on(async {
         let session = session().await;
         let code = "import os\nos.makedirs('/workspace/sub')\n\
-                    open('/workspace/a.txt', 'w').write('one')\nopen('/workspace/sub/b.txt', 'w').write('two')\n\
-                    open('/tmp/output/c.txt', 'w').write('three')\nopen('/tmp/elsewhere.txt', 'w').write('four')";
+                    open('/workspace/a.txt', 'w').write('one')\n\
+                    open('/workspace/sub/b.txt', 'w').write('two')\n\
+                    open('/tmp/output/c.txt', 'w').write('three')\n\
+                    open('/tmp/elsewhere.txt', 'w').write('four')";
         let first = run(&session, code).await;
         assert_eq!(
             names(&first),
@@ -75,7 +77,8 @@ fn unreadable_files_are_skipped_with_a_reason() {
     block_on(async {
         let session = limited(|limits| limits.collected_file_bytes = MIB).await;
         let code = "import os, socket\nos.chdir('/tmp/output')\n\
-                    os.symlink('/etc/passwd', 'link')\nos.symlink('/proc/self', 'dir_link')\nsocket.socket(socket.AF_UNIX).bind('socket')\nos.mkfifo('fifo')\n\
+                    os.symlink('/etc/passwd', 'link')\nos.symlink('/proc/self', 'dir_link')\n\
+                    socket.socket(socket.AF_UNIX).bind('socket')\nos.mkfifo('fifo')\n\
                     open('huge', 'wb').truncate((1 << 20) + 1)\nopen('fits', 'wb').truncate(1 << 20)\n\
                     open('line\\nbreak', 'w').close()\nopen('back\\\\slash', 'w').close()\n\
                     open(b'not\\xffutf8', 'w').close()\nopen('späße 🎉.txt', 'w').write('x')";
@@ -128,8 +131,10 @@ fn more_files_than_the_limit_are_counted() {
 fn an_unreadable_file_is_still_collected_or_named_and_never_an_error() {
     block_on(async {
         let session = session().await;
-        let code = "import os\nopen('/workspace/secret.txt', 'w').write('x')\nos.chmod('/workspace/secret.txt', 0)\n\
-                    os.makedirs('/workspace/closed')\nopen('/workspace/closed/in.txt', 'w').write('y')\nos.chmod('/workspace/closed', 0)";
+        let code = "import os\nopen('/workspace/secret.txt', 'w').write('x')\n\
+                    os.chmod('/workspace/secret.txt', 0)\n\
+                    os.makedirs('/workspace/closed')\nopen('/workspace/closed/in.txt', 'w').write('y')\n\
+                    os.chmod('/workspace/closed', 0)";
         let ended = run(&session, code).await;
         assert_eq!(ended.outcome.name(), "completed");
         let told = names(&ended).iter().any(|file| file.1 == "secret.txt")
@@ -198,7 +203,8 @@ fn files_are_written_and_read_by_the_host_and_links_are_not_followed() {
         );
         // A written file takes the link's place; what the link named stays as it is.
         session.write_file("/workspace/p", "mine").await.unwrap();
-        let code = "(os.path.islink('/workspace/p'), open('/workspace/p').read(), 'mine' in open('/etc/passwd').read()) == (False, 'mine', False)";
+        let code = "(os.path.islink('/workspace/p'), open('/workspace/p').read(), 'mine' in \
+                    open('/etc/passwd').read()) == (False, 'mine', False)";
         assert_eq!(value(&session, code).await, true);
         let read = session.read_file("/workspace/in/data.txt").await.unwrap();
         assert_eq!(read, b"from the host");

@@ -174,7 +174,8 @@ fn an_oversized_forged_output_is_rejected_and_the_session_continues() {
         let code = "import json, os, struct\n\
                     blob = b'x' * 3_000_000\n\
                     output = {'type': 'rich', 'mimes': ['text/plain'], 'text': 't'}\n\
-                    head = {'type': 'output', 'cell': 1, 'index': 0, 'output': output, 'blobs': [len(blob)]}\n\
+                    head = \
+                    {'type': 'output', 'cell': 1, 'index': 0, 'output': output, 'blobs': [len(blob)]}\n\
                     head = json.dumps(head).encode()\n\
                     left = struct.pack('>II', 4 + len(head) + len(blob), len(head)) + head + blob\n\
                     while left: left = left[os.write(3, left):]";

@@ -105,7 +105,12 @@ fn sessions_that_were_forked_do_not_see_each_other() {
     needs!(Forks);
     block_on(async {
         let session = session().await;
-        run(&session, "import os, subprocess\nitems = [1]\nlog = open('/workspace/log', 'w+')\n_ = log.write('one')\nlog.flush()").await;
+        run(
+            &session,
+            "import os, subprocess\nitems = [1]\nlog = open('/workspace/log', 'w+')\n\
+             _ = log.write('one')\nlog.flush()",
+        )
+        .await;
         let forks = forked(&session, 2).await;
         for (number, each) in [&session, &forks[0], &forks[1]].into_iter().enumerate() {
             let change = format!(
@@ -115,7 +120,9 @@ fn sessions_that_were_forked_do_not_see_each_other() {
             run(each, &change).await;
         }
         for (number, each) in [&session, &forks[0], &forks[1]].into_iter().enumerate() {
-            let state = "str((items, prior, open('/workspace/log').read(), sorted(os.listdir('/workspace')), os.getpid() in map(int, filter(str.isdigit, os.listdir('/proc'))), len([p for p in os.listdir('/proc') if p.isdigit()]) < 8))";
+            let state = "str((items, prior, open('/workspace/log').read(), \
+                         sorted(os.listdir('/workspace')), os.getpid() in map(int, filter(str.isdigit, \
+                         os.listdir('/proc'))), len([p for p in os.listdir('/proc') if p.isdigit()]) < 8))";
             assert_eq!(
                 value(each, state).await,
                 format!("([1, {number}], 3, 'one{number}', ['log', 'own-{number}'], True, True)")
@@ -217,7 +224,8 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
         let all = session().await;
         for (code, obstacle) in [
             (
-                "import threading, time\nheld = threading.Thread(target=time.sleep, args=(600,), daemon=True)\nheld.start()",
+                "import threading, time\nheld = threading.Thread(target=time.sleep, args=(600,), \
+                 daemon=True)\nheld.start()",
                 "threads that Python started",
             ),
             (
@@ -228,7 +236,8 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
             ("import os\nheld = os.pipe()", "an open pipe"),
             ("import mmap\nheld = mmap.mmap(-1, 4096)", "shared memory"),
             (
-                "import mmap, pathlib\n_ = pathlib.Path('/workspace/m').write_bytes(bytes(4096))\nfile = open('/workspace/m')\nheld = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)",
+                "import mmap, pathlib\n_ = pathlib.Path('/workspace/m').write_bytes(bytes(4096))\n\
+                 file = open('/workspace/m')\nheld = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)",
                 "a mapped file",
             ),
             (
@@ -240,7 +249,8 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
                 "a timer",
             ),
             (
-                "import ctypes\nheld = ctypes.c_void_p()\nassert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(held)) == 0",
+                "import ctypes\nheld = ctypes.c_void_p()\n\
+                 assert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(held)) == 0",
                 "a timer",
             ),
         ] {

@@ -77,7 +77,8 @@ fn strict_rejects_ways_around_the_language_and_permits_classes() {
         assert_eq!(value(&session, libraries).await, 4);
         let found = run(&session, "globals()['__builtins__']['eval']('1')").await;
         assert_eq!(found.outcome, Outcome::Raised, "{found:?}");
-        let code = "class A:\n    def f(self): return 1\nclass B(A):\n    def f(self): return super().f() + 1\nB().f()";
+        let code = "class A:\n    def f(self): return 1\n\
+                    class B(A):\n    def f(self): return super().f() + 1\nB().f()";
         assert_eq!(value(&session, code).await, 2);
     });
 }
@@ -86,7 +87,8 @@ fn strict_rejects_ways_around_the_language_and_permits_classes() {
 fn without_a_guard_the_same_code_runs() {
     block_on(async {
         let session = guarded(Guard::Off).await;
-        let code = "import os, subprocess\nos.environ['HOME'] + subprocess.run(['echo', 'x'], capture_output=True).stdout.decode()";
+        let code = "import os, subprocess\nos.environ['HOME'] + subprocess.run(['echo', 'x'], \
+                    capture_output=True).stdout.decode()";
         assert_eq!(value(&session, code).await, "/workspacex\n");
     });
 }

@@ -173,7 +173,8 @@ fn a_hibernated_session_whose_state_is_damaged_says_what_is_lost() {
         std::io::Write::write_all(&mut damaged, b"x").unwrap();
         let next = run(&session, "'x' in globals()").await;
         let notes = format!("{next:?}");
-        let told = "its state on disk cannot be restored; all variables are gone, and all files are gone, which are `/workspace/precious.csv`";
+        let told = "its state on disk cannot be restored; all variables are gone, and all files are gone, \
+                    which are `/workspace/precious.csv`";
         assert!(notes.contains(told), "{notes}");
         assert_eq!(value(&session, "'x' in globals()").await, false);
         assert!(!state.parent().unwrap().exists());

@@ -97,7 +97,8 @@ fn an_arrow_file_is_bound_as_a_table() {
 fn an_arrow_stream_is_bound_as_a_table() {
     block_on(async {
         let code = "import pyarrow as pa\nrows = pa.Table.from_pandas(expected)\n\
-                    with pa.ipc.new_stream('/tmp/output/t.arrows', rows.schema) as writer: writer.write_table(rows)";
+                    with pa.ipc.new_stream('/tmp/output/t.arrows', rows.schema) as writer: \
+                    writer.write_table(rows)";
         let bytes = written(&format!("{TABLE}\n{code}")).await;
         check(Input::bytes("t", InputFormat::Arrow, bytes)).await;
     });
@@ -162,9 +163,11 @@ fn a_file_without_a_known_extension_is_bound_as_its_bytes() {
 fn a_value_is_bound_as_the_equal_python_object() {
     block_on(async {
         let session = session().await;
-        let given = json!({"name": "Ada \"Lovelace\" é\u{0}", "list": [1, 2.5, null, true], "deep": {"er": []}, "big": 9_007_199_254_740_993_i64});
+        let given = json!({"name": "Ada \"Lovelace\" é\u{0}", "list": [1, 2.5, null, true],
+            "deep": {"er": []}, "big": 9_007_199_254_740_993_i64});
         session.bind(Input::value("v", &given)).await.unwrap();
-        let code = "v == {'name': 'Ada \"Lovelace\" é\\0', 'list': [1, 2.5, None, True], 'deep': {'er': []}, 'big': 2**53 + 1}";
+        let code = "v == \
+                    {'name': 'Ada \"Lovelace\" é\\0', 'list': [1, 2.5, None, True], 'deep': {'er': []}, 'big': 2**53 + 1}";
         assert_eq!(value(&session, code).await, true);
         run(&session, "v['list'].clear()").await;
         session.reset().await.unwrap();
@@ -226,8 +229,9 @@ fn an_input_whose_file_is_gone_is_given_up_with_a_note_when_the_sandbox_is_lost(
         assert_eq!(
             next.note.as_deref(),
             Some(
-                "the sandbox was lost and replaced; all variables and files are gone. Run what defines your variables \
-                 and writes your files again. input `t` could not be copied into a new sandbox and is no longer bound"
+                "the sandbox was lost and replaced; all variables and files are gone. Run what defines \
+                 your variables and writes your files again. input `t` could not be copied into a new \
+                 sandbox and is no longer bound"
             )
         );
         assert_eq!(crate::support::scalar(&next), false);

@@ -26,13 +26,19 @@ fn two_sessions_do_not_share_files_variables_or_processes() {
     needs!(HiddenProcesses);
     block_on(async {
         let (one, two) = (session().await, session().await);
-        run(&one, "x = 1\nopen('/workspace/a', 'w').write('1')\nopen('/tmp/b', 'w').write('1')\nopen('/dev/shm/c', 'w').write('1')").await;
+        run(
+            &one,
+            "x = 1\nopen('/workspace/a', 'w').write('1')\nopen('/tmp/b', 'w').write('1')\n\
+             open('/dev/shm/c', 'w').write('1')",
+        )
+        .await;
         run(
             &one,
             "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])",
         )
         .await;
-        let seen = "import os\n(os.listdir('/workspace'), [f for f in ('/tmp/b', '/dev/shm/c') if os.path.exists(f)], 'x' in globals()) == ([], [], False)";
+        let seen = "import os\n(os.listdir('/workspace'), [f for f in ('/tmp/b', '/dev/shm/c') if \
+                    os.path.exists(f)], 'x' in globals()) == ([], [], False)";
         assert_eq!(value(&two, seen).await, true);
         let sleeps = format!("{COMMANDS}names = commands()\n'sleep' in names");
         assert_eq!(value(&one, &sleeps).await, true);
@@ -51,7 +57,8 @@ fn a_session_cannot_signal_processes_outside_its_room() {
         let session = session().await;
         let host = std::process::id();
         let code = format!(
-            "import os\ntry:\n    os.kill({host}, 0)\n    reached = True\nexcept (ProcessLookupError, PermissionError):\n    reached = False\nreached"
+            "import os\ntry:\n    os.kill({host}, 0)\n    reached = True\n\
+             except (ProcessLookupError, PermissionError):\n    reached = False\nreached"
         );
         assert_eq!(value(&session, &code).await, false);
         let code = "try:\n    os.kill(1, 9)\nexcept PermissionError:\n    pass\n'still here'";
@@ -63,7 +70,9 @@ fn a_session_cannot_signal_processes_outside_its_room() {
 #[test]
 fn random_generators_differ_between_sessions() {
     block_on(async {
-        let code = "import random, uuid, tempfile\nf'{random.random()} {np.random.rand()} {np.random.default_rng().random()} {uuid.uuid4()} {tempfile.mktemp()}'";
+        let code = "import random, uuid, tempfile\n\
+                    f'{random.random()} {np.random.rand()} {np.random.default_rng().random()} \
+                    {uuid.uuid4()} {tempfile.mktemp()}'";
         let mut drawn: Vec<Vec<String>> = Vec::new();
         for _ in 0..3 {
             let session = session().await;
@@ -102,9 +111,11 @@ fn there_is_no_network_and_nothing_of_the_host() {
         // The kernel of gVisor has one of its own.
         let code = "os.path.isdir('/sys/fs/cgroup') and os.listdir('/sys/fs/cgroup') != []";
         assert_eq!(value(&session, code).await, false);
-        let code = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    reached = True\nexcept OSError:\n    reached = False\nreached";
+        let code = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    \
+                    reached = True\nexcept OSError:\n    reached = False\nreached";
         assert_eq!(value(&session, code).await, false);
-        let code = "try:\n    open('/opt/python/x', 'w')\n    wrote = True\nexcept OSError:\n    wrote = False\nwrote";
+        let code = "try:\n    open('/opt/python/x', 'w')\n    wrote = True\n\
+                    except OSError:\n    wrote = False\nwrote";
         assert_eq!(value(&session, code).await, false);
         assert_eq!(
             value(
@@ -141,7 +152,8 @@ fn processes_that_a_cell_started_die_with_the_room() {
         let session = session().await;
         let code = "import subprocess\n\
                     subprocess.Popen(['sleep', '987654.25'])\n\
-                    subprocess.Popen(['setsid', 'sh', '-c', 'sleep 987654.25 & sleep 987654.25'], start_new_session=True);";
+                    subprocess.Popen(['setsid', 'sh', '-c', 'sleep 987654.25 & sleep 987654.25'], \
+                    start_new_session=True);";
         run(&session, code).await;
         until("all have started", || with_argument("987654.25").len() >= 3).await;
         session.close().await.unwrap();

@@ -33,9 +33,9 @@ fn memory_beyond_the_limit_kills_the_kernel_and_says_how_much_there_was() {
         );
         assert_eq!(
             ended.note.unwrap(),
-            "the cell exceeded the limit on memory: limit 256.0 MiB, actual 256.0 MiB; all variables are gone; \
-             files in /workspace are kept. Run what defines your variables again. Work on less data at a time: \
-             select columns, read in chunks, delete what is no longer needed"
+            "the cell exceeded the limit on memory: limit 256.0 MiB, actual 256.0 MiB; all variables are \
+             gone; files in /workspace are kept. Run what defines your variables again. Work on less data \
+             at a time: select columns, read in chunks, delete what is no longer needed"
         );
         assert!(!goes_on(&session, "kept").await);
         let again = run(&session, "block = b'x' * (1 << 30)").await;

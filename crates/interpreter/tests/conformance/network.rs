@@ -42,7 +42,9 @@ fn servers_on_the_loopback_answer_clients_in_the_same_session() {
             assert_eq!(value(&session, &code).await, 200, "{host}");
         }
         // A process that code starts has the same network.
-        let client = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', f'import urllib.request as u; print(u.urlopen(\"http://127.0.0.1:{four}/\").status)'], capture_output=True, text=True).stdout.strip()";
+        let client = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', f'import \
+                      urllib.request as u; print(u.urlopen(\"http://127.0.0.1:{four}/\").status)'], \
+                      capture_output=True, text=True).stdout.strip()";
         assert_eq!(value(&session, client).await, "200");
     });
 }
@@ -96,7 +98,8 @@ fn a_loopback_leads_nowhere_else_and_is_reported() {
             "169.254.169.254', 80".to_owned(),
         ] {
             let code = format!(
-                "import socket\ntry:\n    socket.create_connection(('{address}), timeout=2)\n    reached = True\nexcept OSError:\n    reached = False\nreached"
+                "import socket\ntry:\n    socket.create_connection(('{address}), timeout=2)\n    reached \
+                 = True\nexcept OSError:\n    reached = False\nreached"
             );
             assert_eq!(value(&session, &code).await, false, "{address}");
         }
@@ -112,7 +115,8 @@ fn sessions_without_a_loopback_have_no_sockets_beside_those_that_have_one() {
     block_on(async {
         let with = with_loopback().await;
         let without = session().await;
-        let code = "import socket\ntry:\n    socket.socket().close()\n    made = True\nexcept PermissionError:\n    made = False\nmade";
+        let code = "import socket\ntry:\n    socket.socket().close()\n    made = True\n\
+                    except PermissionError:\n    made = False\nmade";
         assert_eq!(value(&with, code).await, true);
         assert_eq!(value(&without, code).await, false);
     });

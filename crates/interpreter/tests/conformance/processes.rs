@@ -83,7 +83,8 @@ fn leaves(fifo: &str) -> String {
 /// Whether a program holds this FIFO. Programs of a sandbox do not see each other in `/proc`.
 async fn held(session: &Session, fifo: &str) -> bool {
     let code = format!(
-        "import os\ntry:\n    os.close(os.open('/workspace/{fifo}', os.O_WRONLY | os.O_NONBLOCK))\n    held = True\n\
+        "import os\ntry:\n    os.close(os.open('/workspace/{fifo}', os.O_WRONLY | os.O_NONBLOCK))\n    \
+         held = True\n\
          except OSError as error:\n    assert error.errno == 6, error\n    held = False\nheld"
     );
     value(session, &code).await == json!(true)

@@ -45,13 +45,14 @@ open('/workspace/left', 'w').write('by the dead cell')
 ";
 
 /// Whether everything is as `DEFINE` left it.
-const CHECK: &str = "\
-(int(frame.x.sum()), list(frame.s), double(4), point.x, type(point) is Point, first + next(lines), 'half' in globals()) \
-== (6, ['a', 'b', 'c'], 8, 5, True, 'one\\ntwo\\n', False)";
+const CHECK: &str = "(int(frame.x.sum()), list(frame.s), double(4), point.x, type(point) is Point, first \
+                     + next(lines), 'half' in globals()) == (6, ['a', 'b', 'c'], 8, 5, True, \
+                     'one\\ntwo\\n', False)";
 
 fn rescued_note(reason: &str) -> String {
     format!(
-        "the cell was killed ({reason}); variables are as they were before it, files in /workspace as it left them"
+        "the cell was killed ({reason}); variables are as they were before it, files in /workspace as it \
+         left them"
     )
 }
 
@@ -155,7 +156,8 @@ fn variables_survive_a_deadline_in_code_that_does_not_listen() {
         let ended = run_for(&session, Duration::from_millis(500), &stuck).await;
         is_rescued(
             &ended,
-            "timeout: the cell ran longer than its limit of 0.5 s and did not stop when interrupted, so its kernel was killed",
+            "timeout: the cell ran longer than its limit of 0.5 s and did not stop when interrupted, so \
+             its kernel was killed",
         );
         assert_eq!(value(&session, CHECK).await, true);
     });
@@ -234,8 +236,8 @@ fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
         assert_eq!(
             ended.note.as_deref(),
             Some(
-                "the cell ended its own kernel with exit code 7; all variables are gone; files in /workspace are kept. \
-                 Run what defines your variables again"
+                "the cell ended its own kernel with exit code 7; all variables are gone; files in \
+                 /workspace are kept. Run what defines your variables again"
             )
         );
         assert_eq!(value(&session, "'kept' in globals()").await, false);
@@ -269,7 +271,8 @@ fn the_note_names_state_that_a_standby_cannot_keep() {
             assert_eq!(ended.state, VariablesState::Lost);
             let note = ended.note.unwrap();
             let told = format!(
-                "exit code 1; all variables are gone and could not be rescued, because cell 2 left behind {left}"
+                "exit code 1; all variables are gone and could not be rescued, because cell 2 left behind \
+                 {left}"
             );
             assert!(note.contains(&told), "{note}");
             assert_eq!(value(&session, "'kept' in globals()").await, false);
@@ -319,7 +322,8 @@ fn processes_of_a_killed_cell_cannot_write_to_the_next() {
         run(&session, "import os, subprocess\nkept = 1").await;
         let ended = run(
             &session,
-            "subprocess.Popen(['sh', '-c', 'while true; do echo noise; done'], start_new_session=True)\nos._exit(1)",
+            "subprocess.Popen(['sh', '-c', 'while true; do echo noise; done'], start_new_session=True)\n\
+             os._exit(1)",
         )
         .await;
         assert_eq!(ended.state, VariablesState::Rescued);
@@ -336,9 +340,15 @@ fn processes_of_a_killed_cell_cannot_write_to_the_next() {
 fn cells_do_not_notice_the_standby_as_a_child() {
     block_on(async {
         let session = rescuing(|_| {}).await;
-        run(&session, "import os, signal, multiprocessing\nseen = []\nsignal.signal(signal.SIGCHLD, lambda *_: seen.append(1))").await;
+        run(
+            &session,
+            "import os, signal, multiprocessing\nseen = []\n\
+             signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))",
+        )
+        .await;
         run(&session, "1").await;
-        let waits = "try:\n    answer = os.wait()\nexcept ChildProcessError:\n    answer = None\n[answer, seen, multiprocessing.active_children()] == [None, [], []]";
+        let waits = "try:\n    answer = os.wait()\nexcept ChildProcessError:\n    answer = None\n\
+                     [answer, seen, multiprocessing.active_children()] == [None, [], []]";
         assert_eq!(value(&session, waits).await, true);
     });
 }
@@ -442,7 +452,8 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
     block_on(async {
         let frame = |header: &str| {
             format!(
-                "(lambda h: os.write(3, (4 + len(h)).to_bytes(4, 'big') + len(h).to_bytes(4, 'big') + h))({header})"
+                "(lambda h: os.write(3, (4 + len(h)).to_bytes(4, 'big') + len(h).to_bytes(4, 'big') + \
+                 h))({header})"
             )
         };
         for claim in [

@@ -66,7 +66,8 @@ fn a_c_call_that_never_returns_loses_the_kernel_after_the_grace() {
         let code =
             "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";
         let ended = run_for(&session, SECOND, code).await;
-        let reason = "timeout: the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed";
+        let reason = "timeout: the cell ran longer than its limit of 1 s and did not stop when \
+                      interrupted, so its kernel was killed";
         assert_eq!(
             ended.outcome,
             Outcome::KernelLost {
@@ -216,8 +217,9 @@ fn a_kernel_that_does_not_read_its_next_cell_is_lost_at_that_cells_deadline() {
         let session = session().await;
         // A child stops the kernel once the cell is over; what the host then sends is more than a
         // socket holds.
-        let code = "import os, signal, time\nkernel = os.getpid()\nif os.fork() == 0:\n    time.sleep(0.3)\n    \
-                    os.kill(kernel, signal.SIGSTOP)\n    open('/workspace/stopped', 'w').close()\n    os._exit(0)";
+        let code = "import os, signal, time\nkernel = os.getpid()\n\
+                    if os.fork() == 0:\n    time.sleep(0.3)\n    os.kill(kernel, signal.SIGSTOP)\n    \
+                    open('/workspace/stopped', 'w').close()\n    os._exit(0)";
         run(&session, code).await;
         until_ok(async || session.read_file("/workspace/stopped").await).await;
         let large = format!("x = 1 # {}", "y".repeat(2 << 20));
@@ -225,7 +227,8 @@ fn a_kernel_that_does_not_read_its_next_cell_is_lost_at_that_cells_deadline() {
         assert_eq!(
             ended.outcome,
             Outcome::KernelLost {
-                reason: "timeout: the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed"
+                reason: "timeout: the cell ran longer than its limit of 1 s and did not stop when \
+                         interrupted, so its kernel was killed"
                     .into()
             }
         );
@@ -238,8 +241,10 @@ fn a_kernel_that_asks_and_does_not_read_the_answers_is_lost() {
     block_on(async {
         let session = session().await;
         let code = "import json, os, struct\n\
-                    head = json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, 'params': None}).encode()\n\
-                    for _ in range(20_000): os.write(3, struct.pack('>II', 4 + len(head), len(head)) + head)";
+                    head = \
+                    json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, 'params': None}).encode()\n\
+                    for _ in range(20_000): os.write(3, struct.pack('>II', 4 + len(head), len(head)) + \
+                    head)";
         // Long enough for more calls than a cell may make; the deadline would stop it, too.
         let ended = run_for(&session, 60 * SECOND * slowness(), code).await;
         assert_eq!(ended.outcome.name(), "kernel_lost");

@@ -58,7 +58,8 @@ fn prints_and_values_arrive_in_the_order_of_the_code() {
 fn the_order_holds_where_prints_and_values_follow_each_other_closely() {
     block_on(async {
         let session = session().await;
-        let code = "import sys\nfor n in range(20):\n    print(n)\n    display(n)\n    print(-n, file=sys.stderr)\n    display(n)\n";
+        let code = "import sys\nfor n in range(20):\n    print(n)\n    display(n)\n    print(-n, \
+                    file=sys.stderr)\n    display(n)\n";
         let expected: Vec<_> = (0..20)
             .flat_map(|n| {
                 let shown = ("output", n.to_string());
@@ -95,7 +96,8 @@ fn output_of_subprocesses_and_of_c_is_captured() {
         let session = session().await;
         let code = "import ctypes, subprocess, sys\nlibc = ctypes.CDLL(None)\n\
                     subprocess.run(['sh', '-c', 'echo child; echo trouble >&2'])\n\
-                    libc.puts(b'from C')\nlibc.fflush(None)\nprint('from Python')\nprint('oh', file=sys.stderr)";
+                    libc.puts(b'from C')\nlibc.fflush(None)\nprint('from Python')\n\
+                    print('oh', file=sys.stderr)";
         let ended = session.execute(code).await.unwrap();
         assert_eq!(ended.stdout.text, "child\nfrom C\nfrom Python\n");
         assert_eq!(ended.stderr.text, "trouble\noh\n");

@@ -87,9 +87,9 @@ impl<'a> Terminal<'a> {
 /// Whether a program opens its terminal by name, and hears of changes of the size.
 pub(crate) async fn are_full(session: &Session) -> bool {
     let script = "import signal\nheard = []\nsignal.signal(signal.SIGWINCH, lambda *_: heard.append(1))\n\
-        print('ready')\ninput()\n\
-        try:\n    named = open('/dev/tty').isatty()\nexcept OSError:\n    named = False\n\
-        print('full' if heard and named else 'other')";
+                  print('ready')\ninput()\n\
+                  try:\n    named = open('/dev/tty').isatty()\nexcept OSError:\n    named = False\n\
+                  print('full' if heard and named else 'other')";
     let mut terminal = Terminal::start(session, ["python", "-c", script]).await;
     terminal.shows("ready\r\n").await;
     let wider = TerminalSize {
@@ -108,11 +108,12 @@ fn a_process_with_a_terminal_has_its_size_and_hears_of_changes() {
     block_on(async {
         let session = session().await;
         let script = "import os, signal, sys, time\n\
-            print(os.isatty(0), os.isatty(1), os.isatty(2), os.environ['TERM'], os.getsid(0) == os.tcgetpgrp(0))\n\
-            print(tuple(os.get_terminal_size()), open('/dev/tty').isatty())\n\
-            heard = []\nsignal.signal(signal.SIGWINCH, lambda *_: heard.append(1))\n\
-            print('ready')\nwhile not heard: time.sleep(0.01)\n\
-            print(tuple(os.get_terminal_size()))\nsys.exit(7)";
+                      print(os.isatty(0), os.isatty(1), os.isatty(2), os.environ['TERM'], os.getsid(0) == \
+                      os.tcgetpgrp(0))\n\
+                      print(tuple(os.get_terminal_size()), open('/dev/tty').isatty())\n\
+                      heard = []\nsignal.signal(signal.SIGWINCH, lambda *_: heard.append(1))\n\
+                      print('ready')\nwhile not heard: time.sleep(0.01)\n\
+                      print(tuple(os.get_terminal_size()))\nsys.exit(7)";
         let mut terminal = Terminal::start(&session, ["python", "-c", script]).await;
         terminal
             .shows("True True True xterm-256color True\r\n(80, 24) True\r\nready\r\n")
@@ -195,8 +196,8 @@ fn terminals_are_given_back_and_lose_no_output() {
 fn cells_and_processes_without_a_terminal_have_none() {
     block_on(async {
         let session = session().await;
-        let code = "import errno, os\ntry:\n    os.open('/dev/tty', os.O_RDWR)\nexcept OSError as error:\n    \
-            said = error.errno\nsaid in (errno.ENXIO, errno.EIO)";
+        let code = "import errno, os\ntry:\n    os.open('/dev/tty', os.O_RDWR)\n\
+                    except OSError as error:\n    said = error.errno\nsaid in (errno.ENXIO, errno.EIO)";
         assert_eq!(value(&session, code).await, true);
         let order = ProcessOrder {
             command: ["sleep", "1000"].map(str::to_owned).to_vec(),

@@ -41,9 +41,11 @@ fn findings_of_helpers_are_part_of_the_execution() {
         let noticed = run(
             &session,
             "from cellblock_kernel.timeseries import derive_change_series\n\
-             rows = [{'date': '2024-01-01', 'a': 10, 'b': None}, {'date': '2024-01-02', 'a': 12, 'b': 35_000}]\n\
+             rows = [{'date': '2024-01-01', 'a': 10, 'b': None}, \
+             {'date': '2024-01-02', 'a': 12, 'b': 35_000}]\n\
              flows = derive_change_series(rows)\n\
-             str(flows.loc['2024-01-02', ['total_change', 'stable_entities_change', 'coverage_change']].values.tolist())",
+             str(flows.loc['2024-01-02', ['total_change', 'stable_entities_change', \
+             'coverage_change']].values.tolist())",
         )
         .await;
         assert_eq!(scalar(&noticed), "[35002.0, 2.0, 35000.0]");

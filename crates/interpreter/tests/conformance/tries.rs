@@ -134,7 +134,8 @@ fn what_cannot_be_undone_is_refused_before_the_code_runs() {
         let session = session().await;
         run(
             &session,
-            "import threading\nstop = threading.Event()\nthread = threading.Thread(target=stop.wait, daemon=True)\nthread.start()",
+            "import threading\nstop = threading.Event()\n\
+             thread = threading.Thread(target=stop.wait, daemon=True)\nthread.start()",
         )
         .await;
         let error = session.try_run("ran = True").await.unwrap_err();
@@ -203,9 +204,9 @@ fn a_try_whose_code_ends_the_kept_state_can_still_be_kept() {
     block_on(async {
         let session = session().await;
         run(&session, "x = 1").await;
-        let kill = "import os, signal\nx = 2\nfor name in os.listdir('/proc'):\n    \
-                    if name.isdigit() and int(name) not in (1, os.getpid()):\n        \
-                    try:\n            os.kill(int(name), signal.SIGKILL)\n        except OSError:\n            pass";
+        let kill = "import os, signal\nx = 2\nfor name in os.listdir('/proc'):\n    if name.isdigit() and \
+                    int(name) not in (1, os.getpid()):\n        try:\n            os.kill(int(name), \
+                    signal.SIGKILL)\n        except OSError:\n            pass";
         session.try_run(kill).await.unwrap();
         assert_eq!(code_of(session.discard_try()).await, "try_ended");
         assert_eq!(code_of(session.execute("x")).await, "try_undecided");

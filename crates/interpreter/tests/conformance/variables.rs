@@ -13,7 +13,12 @@ use crate::support::{block_on, exception, run, scalar, session, table, value};
 fn variables_functions_classes_and_imports_live_across_cells() {
     block_on(async {
         let session = session().await;
-        run(&session, "import math\nx = 3\ndef square(n): return n * n\nclass Box:\n    def __init__(self, it): self.it = it").await;
+        run(
+            &session,
+            "import math\nx = 3\ndef square(n): return n * n\n\
+             class Box:\n    def __init__(self, it): self.it = it",
+        )
+        .await;
         assert_eq!(value(&session, "Box(square(x)).it + math.floor(0.5)").await, 9);
     });
 }
@@ -36,7 +41,8 @@ fn a_cell_awaits_at_its_top_level() {
         let code = "import asyncio\nasync def later(n):\n    await asyncio.sleep(0.01)\n    return n\n\
                     await asyncio.gather(later(1), later(2))\nawait later(42)";
         assert_eq!(value(&session, code).await, 42);
-        let code = "async with asyncio.timeout(5):\n    kept = [n async for n in (await later(i) for i in range(3))]\nstr(kept)";
+        let code = "async with asyncio.timeout(5):\n    kept = [n async for n in (await later(i) for i in \
+                    range(3))]\nstr(kept)";
         assert_eq!(value(&session, code).await, "[0, 1, 2]");
         let stopped = session
             .execute(Cell::new("await asyncio.sleep(100)").with_timeout(Duration::from_secs(1)))

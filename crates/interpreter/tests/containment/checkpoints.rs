@@ -152,12 +152,23 @@ fn nothing_that_the_code_of_a_try_starts_outlives_its_discard() {
 /// Attacks of code on its own process; most of them end the kernel.
 const SELF: [&str; 7] = [
     "import os\nos.closerange(0, 1000)",
-    "import ctypes\nfor line in open('/proc/self/maps').read().splitlines():\n    if line.endswith(('[vdso]', '[vvar]')):\n        start, end = (int(part, 16) for part in line.split()[0].split('-'))\n        ctypes.CDLL(None).munmap(ctypes.c_void_p(start), ctypes.c_size_t(end - start))\nimport time\ntime.time()",
-    "import ctypes, signal\n[signal.signal(n, signal.SIG_IGN) for n in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}]\nctypes.string_at(0)",
-    "import ctypes\nlibc = ctypes.CDLL(None)\n[libc.prctl(option, 0, 0, 0, 0) for option in (1, 3, 4, 36, 41)]\nlibc.abort()",
-    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\nat = [int(line.split('-')[0], 16) for line in open('/proc/self/maps') if '[stack]' in line or '[heap]' in line]\n[libc.mmap(ctypes.c_void_p(start), ctypes.c_size_t(1 << 20), 3, 0x32, -1, 0) for start in at]",
-    "from cellblock_kernel.cell import channel\nown = channel.Channel.send\nchannel.Channel.send = lambda self, header, blobs=None: own(self, {'type': 'kept', 'cell': 0, 'pid': 1})",
-    "import resource\n[resource.setrlimit(kind, (0, 0)) for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS)]",
+    "import ctypes\nfor line in open('/proc/self/maps').read().splitlines():\n    if \
+     line.endswith(('[vdso]', '[vvar]')):\n        start, end = (int(part, 16) for part in \
+     line.split()[0].split('-'))\n        ctypes.CDLL(None).munmap(ctypes.c_void_p(start), \
+     ctypes.c_size_t(end - start))\nimport time\ntime.time()",
+    "import ctypes, signal\n[signal.signal(n, signal.SIG_IGN) for n in signal.valid_signals() - \
+     {signal.SIGKILL, signal.SIGSTOP}]\nctypes.string_at(0)",
+    "import ctypes\nlibc = ctypes.CDLL(None)\n\
+     [libc.prctl(option, 0, 0, 0, 0) for option in (1, 3, 4, 36, 41)]\nlibc.abort()",
+    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n\
+     at = [int(line.split('-')[0], 16) for line in open('/proc/self/maps') if '[stack]' in line or \
+     '[heap]' in line]\n[libc.mmap(ctypes.c_void_p(start), ctypes.c_size_t(1 << 20), 3, 0x32, -1, 0) for \
+     start in at]",
+    "from cellblock_kernel.cell import channel\nown = channel.Channel.send\n\
+     channel.Channel.send = lambda self, header, blobs=None: own(self, \
+     {'type': 'kept', 'cell': 0, 'pid': 1})",
+    "import resource\n[resource.setrlimit(kind, (0, 0)) for kind in (resource.RLIMIT_NPROC, \
+     resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS)]",
 ];
 
 #[test]

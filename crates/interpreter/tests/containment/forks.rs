@@ -48,27 +48,47 @@ checkpoint.Checkpoints.keep = kept
 /// Attacks of a kernel on the process that reads it. Each ends with a value.
 const ATTACKS: [&str; 13] = [
     // Mappings with hostile names and unusual shapes.
-    "import mmap, os\nname = '/workspace/a\\n7f0000000000-7fffffffffff rwxp 00000000 00:00 0 [vdso]'\nopen(name, 'wb').write(bytes(4096))\nheld = mmap.mmap(os.open(name, os.O_RDONLY), 4096, prot=mmap.PROT_READ)\n1",
-    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\nheld = [libc.mmap(ctypes.c_void_p((1 << 46) + (n << 20)), 4096, n % 8, 0x100022, -1, 0) for n in range(2000)]\n1",
+    "import mmap, os\nname = '/workspace/a\\n7f0000000000-7fffffffffff rwxp 00000000 00:00 0 [vdso]'\n\
+     open(name, 'wb').write(bytes(4096))\n\
+     held = mmap.mmap(os.open(name, os.O_RDONLY), 4096, prot=mmap.PROT_READ)\n1",
+    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n\
+     held = [libc.mmap(ctypes.c_void_p((1 << 46) + (n << 20)), 4096, n % 8, 0x100022, -1, 0) for n in \
+     range(2000)]\n1",
     // `prctl` games, and another signal stack.
-    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.prctl(4, 0, 0, 0, 0)\nlibc.prctl(15, b'cellblock-keep', 0, 0, 0)\n1",
-    "import faulthandler, signal\nfaulthandler.enable()\n[signal.signal(n, lambda *_: None) for n in (10, 12, 14, 15)]\n1",
+    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.prctl(4, 0, 0, 0, 0)\n\
+     libc.prctl(15, b'cellblock-keep', 0, 0, 0)\n1",
+    "import faulthandler, signal\nfaulthandler.enable()\n\
+     [signal.signal(n, lambda *_: None) for n in (10, 12, 14, 15)]\n1",
     // Another stack for signals, and one for the program itself: the copy waits on it.
-    "import ctypes\nlibc = ctypes.CDLL(None)\nheld = ctypes.create_string_buffer(1 << 16)\nclass Stack(ctypes.Structure):\n    _fields_ = [('at', ctypes.c_void_p), ('flags', ctypes.c_int), ('size', ctypes.c_size_t)]\nassert libc.sigaltstack(ctypes.byref(Stack(ctypes.addressof(held), 0, 1 << 16)), None) == 0\n1",
+    "import ctypes\nlibc = ctypes.CDLL(None)\nheld = ctypes.create_string_buffer(1 << 16)\n\
+     class Stack(ctypes.Structure):\n    _fields_ = [('at', ctypes.c_void_p), ('flags', ctypes.c_int), \
+     ('size', ctypes.c_size_t)]\nassert libc.sigaltstack(ctypes.byref(Stack(ctypes.addressof(held), 0, 1 \
+     << 16)), None) == 0\n1",
     STACK,
     // Mappings over addresses that every kernel uses: the stack's end, and the page after the heap.
-    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\nlines = [line.split() for line in open('/proc/self/maps')]\nend = lambda name: [int(line[0].split('-')[1], 16) for line in lines if line[-1] == name][-1]\nstart = [int(line[0].split('-')[0], 16) for line in lines if line[-1] == '[stack]'][0]\nheld = [libc.mmap(ctypes.c_void_p(at), 4096, 3, 0x32, -1, 0) for at in (start, end('[heap]'), start - (1 << 20))]\n1",
+    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n\
+     lines = [line.split() for line in open('/proc/self/maps')]\n\
+     end = lambda name: [int(line[0].split('-')[1], 16) for line in lines if line[-1] == name][-1]\n\
+     start = [int(line[0].split('-')[0], 16) for line in lines if line[-1] == '[stack]'][0]\n\
+     held = [libc.mmap(ctypes.c_void_p(at), 4096, 3, 0x32, -1, 0) for at in (start, end('[heap]'), start \
+     - (1 << 20))]\n1",
     // No functions of Linux in its memory any more, just before it is copied.
     UNMAPPED,
     // The processor is in a state of its own: flags, and another mode of the floating-point unit.
     "import ctypes\nlibm = ctypes.CDLL('libm.so.6')\nlibm.fesetround(0xc00)\nlibm.feenableexcept(0)\n1",
     // Every descriptor that it has but its channels is closed, or the number of another.
-    "import os\nfor n in os.listdir('/proc/self/fd'):\n    if int(n) > 4:\n        try:\n            os.close(int(n))\n        except OSError:\n            pass\nos.close(0)\nheld = os.open('/dev/null', os.O_RDONLY)\nfor n in (0, 100, 899):\n    os.dup2(held, n)\n1",
+    "import os\nfor n in os.listdir('/proc/self/fd'):\n    if int(n) > 4:\n        try:\n            \
+     os.close(int(n))\n        except OSError:\n            pass\nos.close(0)\n\
+     held = os.open('/dev/null', os.O_RDONLY)\nfor n in (0, 100, 899):\n    os.dup2(held, n)\n1",
     // Limits that leave no room for what the move needs.
-    "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\nresource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n1",
+    "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n\
+     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n1",
     // A lie about the state: the copy says that it waits on its output.
-    "from cellblock_kernel.rescue import checkpoint\ncheckpoint.Checkpoints._wait = lambda self, descriptor, before: __import__('os')._exit(0)\n1",
-    "from cellblock_kernel.cell import channel\nown = channel.Channel.send\nchannel.Channel.send = lambda self, header, blobs=None: own(self, {**header, 'socket': 1, 'pid': 1} if header.get('type') == 'kept' else header, blobs)\n1",
+    "from cellblock_kernel.rescue import checkpoint\n\
+     checkpoint.Checkpoints._wait = lambda self, descriptor, before: __import__('os')._exit(0)\n1",
+    "from cellblock_kernel.cell import channel\nown = channel.Channel.send\n\
+     channel.Channel.send = lambda self, header, blobs=None: own(self, {**header, 'socket': 1, 'pid': 1} \
+     if header.get('type') == 'kept' else header, blobs)\n1",
 ];
 
 /// The walls of a kernel: its filters, rules, capabilities, ids and limits.

@@ -167,7 +167,9 @@ fn token() -> String {
 }
 
 /// Defines what names all namespaces of the process that asks.
-const NAMES: &str = "\"\"\"Names namespaces.\"\"\"\nimport os\nnames = lambda: ' '.join(os.readlink(f'/proc/self/ns/{kind}') for kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))\n";
+const NAMES: &str = "\"\"\"Names namespaces.\"\"\"\nimport os\n\
+                     names = lambda: ' '.join(os.readlink(f'/proc/self/ns/{kind}') for kind in ('user', \
+                     'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))\n";
 
 #[test]
 fn every_namespace_is_another_in_each_sandbox_and_the_same_within_one() {
@@ -176,7 +178,9 @@ fn every_namespace_is_another_in_each_sandbox_and_the_same_within_one() {
     block_on(async {
         let (one, two) = tokio::join!(ready(NAMES), ready(NAMES));
         let (first, second) = (value(&one, "names()").await, value(&two, "names()").await);
-        let inside = "import subprocess, sys\nsubprocess.run(['readlink', *(f'/proc/self/ns/{kind}' for kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))], capture_output=True, text=True).stdout.strip().replace('\\n', ' ')";
+        let inside = "import subprocess, sys\nsubprocess.run(['readlink', *(f'/proc/self/ns/{kind}' for \
+                      kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))], \
+                      capture_output=True, text=True).stdout.strip().replace('\\n', ' ')";
         assert_eq!(value(&one, inside).await, first);
         let split = |names: &Value| -> Vec<String> {
             names.as_str().unwrap().split(' ').map(str::to_owned).collect()

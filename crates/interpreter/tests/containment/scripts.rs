@@ -27,7 +27,8 @@ const DIFFERENT: [(&str, &str); 2] = [
     ),
     (
         "processes/signal_all",
-        "warden and kernel are there, so that the call finds somebody; the workbench's tests see that neither is hit",
+        "warden and kernel are there, so that the call finds somebody; the workbench's tests see that \
+         neither is hit",
     ),
 ];
 

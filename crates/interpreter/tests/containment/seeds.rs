@@ -59,7 +59,10 @@ fn generators_of_two_processes_that_are_not_reseeded_do_draw_the_same() {
     require!(UserNamespaces);
     require!(CgroupV1);
     // The control of the test above: it could fail, as kernels are forks as well.
-    let twins = "import os\nread, write = os.pipe()\nfor _ in range(2):\n    child = os.fork()\n    if child == 0:\n        os.write(write, f'{np.random.rand()}\\n'.encode())\n        os._exit(0)\n    os.waitpid(child, 0)\ndrawn = os.read(read, 1000).split()\nprint(drawn[0] == drawn[1])";
+    let twins = "import os\nread, write = os.pipe()\n\
+                 for _ in range(2):\n    child = os.fork()\n    if child == 0:\n        os.write(write, \
+                 f'{np.random.rand()}\\n'.encode())\n        os._exit(0)\n    os.waitpid(child, 0)\n\
+                 drawn = os.read(read, 1000).split()\nprint(drawn[0] == drawn[1])";
     block_on(async {
         let session = session(None, "{}").await;
         assert_eq!(printed(&session, twins).await, "True\n");
@@ -71,7 +74,8 @@ fn openssl_draws_different_numbers_in_kernels_that_have_the_same_number() {
     require!(UserNamespaces);
     require!(CgroupV1);
     // OpenSSL knows a fork by the process number, and in sandboxes that number is always the same.
-    let draw = "import os\ntry:\n    import ssl\n    drawn = ssl.RAND_bytes(16).hex()\nexcept ImportError:\n    drawn = os.urandom(16).hex()\nprint(os.getpid(), drawn)";
+    let draw = "import os\ntry:\n    import ssl\n    drawn = ssl.RAND_bytes(16).hex()\n\
+                except ImportError:\n    drawn = os.urandom(16).hex()\nprint(os.getpid(), drawn)";
     block_on(async {
         let (one, two) = tokio::join!(session(None, "{}"), session(None, "{}"));
         assert_ne!(printed(&one, draw).await, printed(&two, draw).await);
@@ -82,9 +86,14 @@ fn openssl_draws_different_numbers_in_kernels_that_have_the_same_number() {
 fn what_one_sandbox_does_with_hashes_changes_nothing_in_another() {
     require!(UserNamespaces);
     require!(CgroupV1);
-    let look = "words = [f'word{n}' for n in range(1000)]\nprint(hash(tuple(words)), list(set(words))[:10], sum(map(hash, words)))";
+    let look = "words = [f'word{n}' for n in range(1000)]\n\
+                print(hash(tuple(words)), list(set(words))[:10], sum(map(hash, words)))";
     // The seed itself is overwritten, as are the tables of interned and of hashed strings.
-    let disturb = "import ctypes, sys\nsecret = (ctypes.c_char * 24).in_dll(ctypes.pythonapi, '_Py_HashSecret')\nbefore = hash(''.join(['new', 'word']))\nfor n in range(100_000): sys.intern(f'x{n}')\nsecret[:] = bytes(24)\nprint('disturbed' if hash(''.join(['new', 'word'])) != before else 'as before', flush=True)";
+    let disturb = "import ctypes, sys\nsecret = (ctypes.c_char * 24).in_dll(ctypes.pythonapi, \
+                   '_Py_HashSecret')\nbefore = hash(''.join(['new', 'word']))\n\
+                   for n in range(100_000): sys.intern(f'x{n}')\nsecret[:] = bytes(24)\n\
+                   print('disturbed' if hash(''.join(['new', 'word'])) != before else 'as before', \
+                   flush=True)";
     block_on(async {
         let (one, two) = tokio::join!(session(None, "{}"), session(None, "{}"));
         let before = printed(&two, look).await;
@@ -103,7 +112,8 @@ fn what_one_sandbox_does_with_hashes_changes_nothing_in_another() {
 fn a_program_that_a_cell_starts_has_a_hash_seed_of_its_own() {
     require!(UserNamespaces);
     require!(CgroupV1);
-    let look = "import subprocess, sys\nprint(subprocess.run([sys.executable, '-S', '-c', 'print(hash(\"word\"))'], capture_output=True, text=True).stdout)";
+    let look = "import subprocess, sys\nprint(subprocess.run([sys.executable, '-S', '-c', \
+                'print(hash(\"word\"))'], capture_output=True, text=True).stdout)";
     block_on(async {
         let (one, two) = tokio::join!(session(None, "{}"), session(None, "{}"));
         assert_ne!(printed(&one, look).await, printed(&two, look).await);

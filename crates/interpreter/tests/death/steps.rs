@@ -123,7 +123,8 @@ const FRAME: &str = "class Large:\n    def _repr_mimebundle_(self, **_):\n      
                      large.content = bytes(192 << 20)\nimport time\nprint('ready', flush=True)\n\
                      display(large)\ntime.sleep(1000)";
 const FILES: &str = "with open('/workspace/large', 'wb') as file:\n    file.write(bytes(48 << 20))";
-const DEAF: &str = "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: os.write(1, b'asked\\n'))\n\
+const DEAF: &str = "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: os.write(1, \
+                    b'asked\\n'))\n\
                     print('ready', flush=True)\nwhile True:\n    time.sleep(1)";
 
 async fn until_said(session: &Session, code: &str, times: usize) -> RunningCell {

@@ -37,7 +37,8 @@ impl Connector for FredConnector {
         let card = Card {
             name: "GDPC1".to_owned(),
             description: "Real GDP.".to_owned(),
-            parameters: json!({"type": "object", "properties": {"series_id": {"type": "string"}}, "required": ["series_id"]}),
+            parameters: json!({"type": "object", "properties": {"series_id": {"type": "string"}},
+                "required": ["series_id"]}),
             ..Card::default()
         };
         Box::pin(async move { Ok(vec![card]) })
@@ -90,8 +91,9 @@ fn one_kernel_keeps_variables_and_types_its_outputs() {
             value(&session, "area = math.pi * radius**2\nround(area, 2)").await,
             28.27
         );
-        let base = "[name for name in ('pd', 'np', 'alt', 'datetime', 'timedelta', 'timezone', 'load_dataset', 'read_pdf_text', \
-                    'read_excel', 'read_pptx_text', 'fred') if name not in globals()] == []";
+        let base = "[name for name in ('pd', 'np', 'alt', 'datetime', 'timedelta', 'timezone', \
+                    'load_dataset', 'read_pdf_text', 'read_excel', 'read_pptx_text', 'fred') if name not \
+                    in globals()] == []";
         assert_eq!(value(&session, &format!("pd, np, alt\n{base}")).await, true);
 
         // Outputs before an error are kept, and the error is one of them.
@@ -160,7 +162,8 @@ fn fetched_data_is_logged_and_known_behind_variables_and_datasets() {
         assert!(again.fetches[0].cached);
 
         let publish = "inflation = gdp.assign(change=gdp['value'].diff())\n\
-                       _ = publish_dataset(inflation, 'inflation_monthly', title='Inflation', tags=['macro'])";
+                       _ = publish_dataset(inflation, 'inflation_monthly', title='Inflation', \
+                       tags=['macro'])";
         produced(&one, publish).await;
         let origin = one.origin("inflation").await.unwrap().unwrap();
         assert_eq!(origin.producer, "notebooks/fed_analysis.py");
@@ -253,13 +256,14 @@ fn whatever_a_cell_shows_is_typed_and_documents_are_read() {
 
         let documents = "df.to_excel('sales.xlsx', index=False)\n\
                          from pptx import Presentation\ndeck = Presentation()\n\
-                         deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = 'Sales'\ndeck.save('deck.pptx')\n\
+                         deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = 'Sales'\n\
+                         deck.save('deck.pptx')\n\
                          from matplotlib.backends.backend_pdf import PdfPages\n\
                          with PdfPages('q4.pdf') as pages:\n  pages.savefig(plt.figure())\n\
                          plt.close('all')";
         assert_eq!(types(documents).await, [""; 0]);
-        let read = "(read_excel('sales.xlsx', sheet_name=0).a.tolist(), [(s['index'], s['text']) for s in read_pptx_text('deck.pptx')], \
-                    type(read_pdf_text('q4.pdf', max_pages=5)).__name__)";
+        let read = "(read_excel('sales.xlsx', sheet_name=0).a.tolist(), [(s['index'], s['text']) for s in \
+                    read_pptx_text('deck.pptx')], type(read_pdf_text('q4.pdf', max_pages=5)).__name__)";
         assert_eq!(value(&session, read).await, "([1, 2, 3], [(0, 'Sales')], 'str')");
 
         // Naming a module is permitted, reading secrets and starting processes is not.

@@ -229,14 +229,16 @@ fn small_charts_look_as_they_did_when_people_looked_at_them() {
     let names: Vec<_> = different.iter().map(|(name, _)| name).collect();
     assert!(
         update || names.is_empty(),
-        "{names:?} look different; compare each with its new_ picture in {}, and accept them with CELLBLOCK_UPDATE=1",
+        "{names:?} look different; compare each with its new_ picture in {}, and accept them with \
+         CELLBLOCK_UPDATE=1",
         folder.display()
     );
 }
 
 #[test]
 fn both_renderers_have_the_same_colors() {
-    let code = "import json, matplotlib; json.dumps([one['color'] for one in matplotlib.rcParams['axes.prop_cycle']])";
+    let code = "import json, matplotlib; json.dumps([one['color'] for one in \
+                matplotlib.rcParams['axes.prop_cycle']])";
     let shown = block_on(async { value(&session().await, code).await });
     let colors: Vec<String> = serde_json::from_str(shown.as_str().unwrap()).unwrap();
     assert_eq!(colors, cellblock_interpreter::chart::PALETTE);

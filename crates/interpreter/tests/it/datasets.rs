@@ -53,7 +53,8 @@ fn a_loaded_dataset_equals_the_published_frame_in_another_session() {
         let project = project(interpreter, "types");
         let (one, other) = (session(interpreter, &project), session(interpreter, &project));
         let publish = format!(
-            "{FRAME}\nkept = publish_dataset(df, 'types', title='Types', notes='a note')['current']['rows']\nkept"
+            "{FRAME}\nkept = publish_dataset(df, 'types', title='Types', notes='a \
+             note')['current']['rows']\nkept"
         );
         assert_eq!(value(&one, &publish).await, 3);
         let message = raised(&other, "load_dataset('types')").await;
@@ -61,7 +62,8 @@ fn a_loaded_dataset_equals_the_published_frame_in_another_session() {
         // Code that reads and loads in one cell has shown nothing to anybody.
         raised(&other, "read_dataset('types'); load_dataset('types')").await;
         let compare = format!(
-            "{FRAME}\nloaded = load_dataset('types')\npd.testing.assert_frame_equal(loaded, df)\nloaded.attrs['source']"
+            "{FRAME}\nloaded = load_dataset('types')\npd.testing.assert_frame_equal(loaded, df)\n\
+             loaded.attrs['source']"
         );
         assert_eq!(value(&other, &compare).await, "survey");
         // The session goes on with the variable after its kernel is gone: no thread of a library was left.

@@ -87,9 +87,9 @@ fn a_failure_is_noted_with_name_line_and_error_and_the_session_continues() {
         assert_eq!(first.outcome, Outcome::Completed);
         assert_eq!(
             first.note.unwrap(),
-            "the setup code `first.py` failed in line 2: ZeroDivisionError: division by zero; the session continues without what it \
-             did not bind. the setup code `second.py` failed in line 1: SyntaxError: '(' was never closed; the session continues \
-             without what it did not bind"
+            "the setup code `first.py` failed in line 2: ZeroDivisionError: division by zero; the session \
+             continues without what it did not bind. the setup code `second.py` failed in line 1: \
+             SyntaxError: '(' was never closed; the session continues without what it did not bind"
         );
         assert_eq!(run(&session, "a").await.note, None);
     });

@@ -82,11 +82,14 @@ fn sklearn_clustering_and_visualization() {
         bench
             .put(
                 "/tmp/cluster.py",
-                "import polars as pl\nimport matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\n\
+                "import polars as pl\nimport matplotlib\nmatplotlib.use('Agg')\n\
+                 import matplotlib.pyplot as plt\n\
                  from sklearn.cluster import KMeans\n\
-                 df = pl.read_csv('/tmp/data/prescribers.csv')\nX = df.select(['volume', 'count']).to_numpy()\n\
+                 df = pl.read_csv('/tmp/data/prescribers.csv')\n\
+                 X = df.select(['volume', 'count']).to_numpy()\n\
                  kmeans = KMeans(n_clusters=3, random_state=42).fit(X)\n\
-                 df.with_columns(pl.Series('cluster', kmeans.labels_)).write_csv('/tmp/output/clustered.csv')\n\
+                 df.with_columns(pl.Series('cluster', \
+                 kmeans.labels_)).write_csv('/tmp/output/clustered.csv')\n\
                  plt.scatter(X[:, 0], X[:, 1], c=kmeans.labels_)\nplt.savefig('/tmp/output/plot.png')\n\
                  print(f'Created {len(set(kmeans.labels_))} clusters')\n",
             )
@@ -196,7 +199,8 @@ fn path_validation() {
                 "file_path": concat!("/home", "/bad.py"),
                 "hint": {
                     "code": "invalid_path",
-                    "message": "Invalid path. Use /tmp/ or /workspace/ only; no links, and nothing below /tmp/data/.",
+                    "message": "Invalid path. Use /tmp/ or /workspace/ only; no links, and nothing below \
+                                /tmp/data/.",
                 },
             })
         );

@@ -51,7 +51,8 @@ fn a_dataset_is_there_before_and_after_the_sandbox_is_made() {
         assert_eq!(bench.stdout(["ls", "/tmp/data"]).await, "early.csv\nlate.csv\n");
         assert_eq!(bench.stdout(["cat", "/tmp/data/late.csv"]).await, "c\n3\n");
         // A kernel finds the same.
-        let cell = "import pandas as pd\nprint(int(pd.read_csv('/tmp/data/early.csv').a.sum()), open('/tmp/data/late.csv').read())";
+        let cell = "import pandas as pd\nprint(int(pd.read_csv('/tmp/data/early.csv').a.sum()), \
+                    open('/tmp/data/late.csv').read())";
         assert_eq!(
             bench.session.execute(cell).await.unwrap().stdout.text,
             "3 c\n3\n\n"
@@ -135,7 +136,12 @@ fn no_path_of_the_host_is_revealed() {
         )
         .await;
         let told = bench
-            .stdout(["sh", "-c", "cat /proc/self/mountinfo /proc/self/mounts; stat /tmp/data/*; ls -la /tmp/data; df -a 2>/dev/null || true"])
+            .stdout([
+                "sh",
+                "-c",
+                "cat /proc/self/mountinfo /proc/self/mounts; stat /tmp/data/*; ls -la \
+                 /tmp/data; df -a 2>/dev/null || true",
+            ])
             .await;
         for word in [
             "very-secret-project",
@@ -347,7 +353,8 @@ fn parquet_and_arrow_are_offered_as_themselves_and_as_csv() {
                 "city,share\n\"Bern, BE\",0.5\nKöln,\n"
             );
         }
-        let cell = "import polars as pl\nprint(pl.read_parquet('/tmp/data/t.parquet').equals(pl.read_ipc('/tmp/data/t.arrow')))";
+        let cell = "import polars as pl\n\
+                    print(pl.read_parquet('/tmp/data/t.parquet').equals(pl.read_ipc('/tmp/data/t.arrow')))";
         let read = bench.session.execute(cell).await.unwrap();
         assert_eq!(read.stdout.text, "True\n", "{read:#?}");
         assert_eq!(
@@ -386,7 +393,8 @@ fn the_prompt_lists_the_datasets_with_rows_columns_and_types() {
         add(&bench, "large", &lay(folder.path(), "l.csv", &large)).await;
         let prompt = bench.tools.prompt();
         for line in [
-            "  - `/tmp/data/sales.csv` — 2 rows × 4 columns: day (Date), region (String), revenue (Float64), n (Int64)",
+            "  - `/tmp/data/sales.csv` — 2 rows × 4 columns: day (Date), region (String), revenue \
+             (Float64), n (Int64)",
             "  - `/tmp/data/large.csv` — about 1000000 rows × 2 columns: x (Int64), y (Int64)",
         ] {
             assert!(prompt.lines().any(|found| found == line), "{prompt}");

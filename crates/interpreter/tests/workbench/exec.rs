@@ -30,7 +30,8 @@ fn an_answer_has_every_field_of_the_contract() {
                 "timed_out": false,
                 "hint": {
                     "code": "executed_with_files",
-                    "message": "Code executed successfully. 1 output files created. Consider presenting the results.",
+                    "message": "Code executed successfully. 1 output files created. Consider presenting \
+                                the results.",
                 },
             })
         );
@@ -181,7 +182,10 @@ fn processes_of_a_cell_survive_commands() {
         let bench = bench().await;
         let started = bench
             .session
-            .execute("import subprocess\nchild = subprocess.Popen(['sleep', '76543'], start_new_session=True)\nx = 5")
+            .execute(
+                "import subprocess\nchild = subprocess.Popen(['sleep', '76543'], \
+                 start_new_session=True)\nx = 5",
+            )
             .await
             .unwrap();
         assert_eq!(
@@ -234,7 +238,8 @@ fn an_interrupt_of_the_session_stops_a_command() {
         let mut events = bench.tools.events();
         let tools = bench.tools.clone();
         let running = tokio::spawn(async move {
-            let python = "import time\ntry:\n  print('up', flush=True)\n  time.sleep(1000)\nexcept KeyboardInterrupt:\n  print('asked')";
+            let python = "import time\ntry:\n  print('up', flush=True)\n  time.sleep(1000)\n\
+                          except KeyboardInterrupt:\n  print('asked')";
             tools
                 .call("sandbox_exec", json!({"command": ["python", "-c", python]}))
                 .await
@@ -476,7 +481,8 @@ fn a_command_that_kills_its_warden_costs_the_sandbox_its_other_processes_only() 
         assert_eq!(
             ended["note"],
             json!(
-                "the command ended the process that watches over it, so every other process of the sandbox was ended"
+                "the command ended the process that watches over it, so every other process of the \
+                 sandbox was ended"
             )
         );
         assert_eq!(running("54321.5"), 0);

@@ -76,8 +76,10 @@ fn overwriting_keeps_the_mode_and_never_shows_half_a_file() {
         assert_eq!(bench.stdout(["stat", "-c", "%a", "/tmp/run.sh"]).await, "750\n");
         assert_eq!(bench.stdout(["/tmp/run.sh"]).await, "three\n");
         // A reader in a kernel's thread sees one whole content after the other.
-        let watch = "import threading, time\nseen = set()\ndef look():\n    global going\n    while going:\n        \
-                     seen.add(open('/tmp/flip').read())\ngoing = True\nopen('/tmp/flip', 'w').write('a' * 200000)\n\
+        let watch = "import threading, time\nseen = set()\n\
+                     def look():\n    global going\n    while going:\n        \
+                     seen.add(open('/tmp/flip').read())\ngoing = True\n\
+                     open('/tmp/flip', 'w').write('a' * 200000)\n\
                      thread = threading.Thread(target=look, daemon=True)\nthread.start()";
         bench.session.execute(watch).await.unwrap();
         for letter in ["b", "c", "d", "e", "f"] {
@@ -159,7 +161,8 @@ fn an_invalid_edit_is_explained() {
             json!({
                 "success": true,
                 "file_path": "/tmp/a.py",
-                "hint": {"code": "file_edited", "message": "File edited successfully. Re-run with sandbox_exec."},
+                "hint": {"code": "file_edited",
+                    "message": "File edited successfully. Re-run with sandbox_exec."},
             })
         );
         assert_eq!(
@@ -211,8 +214,13 @@ fn links_are_rejected_wherever_they_lead() {
     block_on(async {
         let bench = bench().await;
         bench
-            .stdout(["sh", "-c", "cd /tmp; echo keep > target; ln -s target near; ln -s /etc/passwd far; ln -s / root; ln -s . here; \
-                                  ln -s /tmp/data inputs; ln -s loop loop; mkfifo pipe"])
+            .stdout([
+                "sh",
+                "-c",
+                "cd /tmp; echo keep > target; ln -s target near; ln -s /etc/passwd far; \
+                 ln -s / root; ln -s . here; ln -s /tmp/data inputs; ln -s loop loop; \
+                 mkfifo pipe",
+            ])
             .await;
         for path in [
             "/tmp/near",
@@ -256,8 +264,9 @@ fn links_that_are_swapped_in_meanwhile_lead_nowhere() {
                     \x20   n = 0\n\
                     \x20   while going:\n\
                     \x20       n += 1\n\
-                    \x20       for make, name in ((lambda p: os.symlink('/tmp/bait', p), 'd'), (lambda p: os.mkdir(p), 'd'), \
-                    (lambda p: os.symlink('/tmp/bait/f', p), 'g'), (lambda p: open(p, 'w').write('old'), 'g')):\n\
+                    \x20       for make, name in ((lambda p: os.symlink('/tmp/bait', p), 'd'), (lambda p: \
+                    os.mkdir(p), 'd'), (lambda p: os.symlink('/tmp/bait/f', p), 'g'), (lambda p: open(p, \
+                    'w').write('old'), 'g')):\n\
                     \x20           try:\n\
                     \x20               make(f'/tmp/w/n{n}')\n\
                     \x20               try: os.rename(f'/tmp/w/n{n}', f'/tmp/w/{name}')\n\
@@ -294,9 +303,12 @@ fn an_edit_meets_a_writer_and_neither_leaves_a_mixture() {
     block_on(async {
         let bench = bench().await;
         // Each of the writer's contents has the piece once, and says at both ends which it is.
-        let write = "import os, threading\ngoing = True\ndef rewrite():\n    n = 0\n    while going:\n        n += 1\n        \
-                     open('/tmp/next', 'w').write(f'{n}\\n' + 'x' * 100_000 + f' piece \\n{n}\\n')\n        os.rename('/tmp/next', '/tmp/log')\n\
-                     threading.Thread(target=rewrite, daemon=True).start()\nimport time\nwhile not os.path.exists('/tmp/log'): time.sleep(0.01)";
+        let write = "import os, threading\ngoing = True\n\
+                     def rewrite():\n    n = 0\n    while going:\n        n += 1\n        \
+                     open('/tmp/next', 'w').write(f'{n}\\n' + 'x' * 100_000 + f' piece \
+                     \\n{n}\\n')\n        os.rename('/tmp/next', '/tmp/log')\n\
+                     threading.Thread(target=rewrite, daemon=True).start()\nimport time\n\
+                     while not os.path.exists('/tmp/log'): time.sleep(0.01)";
         bench.session.execute(write).await.unwrap();
         let mut edited = 0;
         for _ in 0..60 {

@@ -70,7 +70,8 @@ fn a_sandbox_that_was_idle_is_replaced_with_its_datasets_and_that_is_said_once()
         assert_eq!(
             after["note"],
             json!(
-                "the session was idle for 0.05 s, so its sandbox was ended; all files are gone. Write them again"
+                "the session was idle for 0.05 s, so its sandbox was ended; all files are gone. Write \
+                 them again"
             )
         );
         session.close().await.unwrap();

@@ -124,7 +124,8 @@ fn pictures_raise_an_event_and_what_only_has_their_name_does_not() {
     block_on(async {
         let bench = bench().await;
         let mut events = bench.tools.events();
-        let draw = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n\
+        let draw = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\n\
+                    plt.plot([1, 2])\n\
                     for kind in ('png', 'jpg', 'svg', 'pdf'): plt.savefig(f'/tmp/output/p.{kind}')\n\
                     open('/tmp/output/fake.png', 'w').write('<html>')";
         let ended = bench.exec(["python", "-c", draw]).await;
@@ -228,9 +229,11 @@ fn the_host_follows_no_link_that_an_earlier_command_could_have_led_it_to() {
 fn links_swapped_in_while_files_are_collected_lead_nowhere() {
     block_on(async {
         let bench = bench().await;
-        let swap = "import os, threading\ngoing = True\ndef swap():\n    n = 0\n    while going:\n        n += 1\n        \
-                    for make in (lambda p: os.symlink('/etc/passwd', p), lambda p: open(p, 'w').write(f'own {n}')):\n            \
-                    make('/tmp/x'); os.rename('/tmp/x', '/tmp/output/f')\nthreading.Thread(target=swap, daemon=True).start()";
+        let swap = "import os, threading\ngoing = True\n\
+                    def swap():\n    n = 0\n    while going:\n        n += 1\n        for make in (lambda \
+                    p: os.symlink('/etc/passwd', p), lambda p: open(p, 'w').write(f'own \
+                    {n}')):\n            make('/tmp/x'); os.rename('/tmp/x', '/tmp/output/f')\n\
+                    threading.Thread(target=swap, daemon=True).start()";
         bench.session.execute(swap).await.unwrap();
         for _ in 0..40 {
             bench.exec(["true"]).await;

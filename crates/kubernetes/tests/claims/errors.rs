@@ -66,7 +66,10 @@ async fn told(reason: &str) -> (cellblock_sandbox::Error, String, TestCluster) {
 async fn an_expired_claim_is_named_with_its_reason_and_the_clocks_to_check() {
     let (error, text, _cluster) = told("ClaimExpired").await;
     assert!(
-        text.starts_with("the claim failed: ClaimExpired: as the controller says; its shutdown time passed: check the clocks"),
+        text.starts_with(
+            "the claim failed: ClaimExpired: as the controller says; its shutdown time \
+             passed: check the clocks"
+        ),
         "{text}"
     );
     assert_eq!((error.blame(), error.retry()), (Blame::Backend, Retry::Fresh));
@@ -149,7 +152,9 @@ async fn rbac_that_denies_is_named_with_verb_resource_and_role() {
     let (error, text) = start_fails(&options).await;
     assert!(
         text.contains(
-            "look at the warm pool: RBAC denies `get` on `sandboxwarmpools.extensions.agents.x-k8s.io` (403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io \"python\" is forbidden: User \"dev\" cannot get"
+            "look at the warm pool: RBAC denies `get` on `sandboxwarmpools.extensions.agents.x-k8s.io` \
+             (403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io \"python\" is forbidden: User \
+             \"dev\" cannot get"
         ),
         "{text}"
     );
@@ -176,7 +181,8 @@ async fn a_missing_permission_to_watch_is_not_an_exhausted_pool() {
         let (error, text) = refused(&claims).await;
         assert!(
             text.starts_with(
-                "watch a claim: RBAC denies `watch` on `sandboxclaims.extensions.agents.x-k8s.io` (403 Forbidden: "
+                "watch a claim: RBAC denies `watch` on `sandboxclaims.extensions.agents.x-k8s.io` (403 \
+                 Forbidden: "
             ) && text.contains("add this verb to the Role of this account"),
             "{text}"
         );
@@ -207,8 +213,8 @@ async fn an_old_version_of_agent_sandbox_is_named() {
     let (error, text) = start_fails(&options(&cluster)).await;
     assert_eq!(
         text,
-        "the cluster does not serve `extensions.agents.x-k8s.io/v1beta1`, but `v1alpha1`; install agent-sandbox 1.0 or newer with its \
-         extensions"
+        "the cluster does not serve `extensions.agents.x-k8s.io/v1beta1`, but `v1alpha1`; install \
+         agent-sandbox 1.0 or newer with its extensions"
     );
     assert!(matches!(error.backend_error(), Some(ClaimError::Version { .. })));
     assert_eq!(error.blame(), Blame::Policy);

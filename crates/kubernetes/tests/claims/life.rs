@@ -113,7 +113,8 @@ async fn direct_mode_starts_a_pod_per_claim_through_a_pool_without_pods() {
     let text = cellblock_sandbox::jail::error::chain(&error);
     assert!(
         text.starts_with(
-            "create a warm pool without pods: RBAC denies `create` on `sandboxwarmpools.extensions.agents.x-k8s.io`"
+            "create a warm pool without pods: RBAC denies `create` on \
+             `sandboxwarmpools.extensions.agents.x-k8s.io`"
         ),
         "{text}"
     );

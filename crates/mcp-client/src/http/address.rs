@@ -47,8 +47,8 @@ pub enum AddressError {
     Url(&'static str),
     /// The connection would be unencrypted.
     #[error(
-        "use the server's URL: `http://` sends everything unencrypted to another machine; use `https://`, or permit it with \
-         `allow_http: true`"
+        "use the server's URL: `http://` sends everything unencrypted to another machine; use `https://`, \
+         or permit it with `allow_http: true`"
     )]
     Plain,
     /// A header is invalid.
@@ -61,7 +61,8 @@ pub enum AddressError {
     },
     /// There are too many headers.
     #[error(
-        "read the server's headers: there are more than {MOST_HEADERS}, or more than {MOST_BYTES} bytes of them"
+        "read the server's headers: there are more than {MOST_HEADERS}, or more than {MOST_BYTES} bytes \
+         of them"
     )]
     Headers,
 }

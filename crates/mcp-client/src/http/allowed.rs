@@ -31,7 +31,8 @@ pub enum PatternError {
     Url(#[source] AddressError),
     /// A star is in the wrong position.
     #[error(
-        "`*` is only valid as the first label of a host, followed by at least two others, as in `https://*.example.com/mcp`"
+        "`*` is only valid as the first label of a host, followed by at least two others, as in \
+         `https://*.example.com/mcp`"
     )]
     Star,
     /// The pattern contains a part that is not compared.
@@ -41,7 +42,8 @@ pub enum PatternError {
     Part,
     /// The pattern permits unencrypted connections.
     #[error(
-        "`http://` sends everything unencrypted to another machine; use `https://`, or permit it with `allow_http: true`"
+        "`http://` sends everything unencrypted to another machine; use `https://`, or permit it with \
+         `allow_http: true`"
     )]
     Plain,
 }

@@ -77,9 +77,8 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let result = match asked.name.as_ref() {
-            "data" => CallToolResult::structured(
-                json!({"asked": asked.arguments, "revision": context.protocol_version().map(|it| it.to_string())}),
-            ),
+            "data" => CallToolResult::structured(json!({"asked": asked.arguments,
+                    "revision": context.protocol_version().map(|it| it.to_string())})),
             "picture" => CallToolResult::success(vec![
                 ContentBlock::text("{\"a\": 1}"),
                 ContentBlock::image("AAAA", "image/png"),

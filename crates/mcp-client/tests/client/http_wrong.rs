@@ -258,7 +258,8 @@ async fn a_server_that_hangs_ends_at_the_limit() {
         );
         assert_eq!(
             refused(&server).await,
-            "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; request less, or try again later",
+            "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; \
+             request less, or try again later",
             "{how}"
         );
         assert_eq!(good(&server).await, json!([1, ""]), "{how}");
@@ -271,7 +272,8 @@ async fn a_server_that_hangs_ends_at_the_limit() {
     let error = at(&url, limits).tools().await.unwrap_err().to_string();
     assert_eq!(
         error,
-        "the server `weather` did not list its tools within 2 s, the limit `connect_timeout`; continue without it, or try again later"
+        "the server `weather` did not list its tools within 2 s, the limit `connect_timeout`; continue \
+         without it, or try again later"
     );
 }
 
@@ -284,8 +286,8 @@ async fn a_failed_handshake_is_explained_and_not_repeated_immediately() {
         ),
         (
             "redirects",
-            "the server `weather` returned HTTP status 307, a redirect; its operator must configure the address that it \
-             leads to",
+            "the server `weather` returned HTTP status 307, a redirect; its operator must configure the \
+             address that it leads to",
         ),
     ] {
         let (_, url) = wrong(how).await;

@@ -20,11 +20,13 @@ fn small() -> ServerOptions {
 const WRONG: [(&str, &str); 7] = [
     (
         "large",
-        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or columns",
+        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or \
+         columns",
     ),
     (
         "endless",
-        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or columns",
+        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or \
+         columns",
     ),
     (
         "invalid",
@@ -36,8 +38,8 @@ const WRONG: [(&str, &str); 7] = [
     ),
     (
         "noise",
-        "the server `weather` sent an invalid message of the Model Context Protocol: 1000 lines of its stdout were not JSON objects; it must \
-         log to stderr",
+        "the server `weather` sent an invalid message of the Model Context Protocol: 1000 lines of its \
+         stdout were not JSON objects; it must log to stderr",
     ),
     (
         "dies",
@@ -45,7 +47,8 @@ const WRONG: [(&str, &str); 7] = [
     ),
     (
         "floods",
-        "the server `weather` sent its client 32 requests at once without reading a response; it was disconnected",
+        "the server `weather` sent its client 32 requests at once without reading a response; it was \
+         disconnected",
     ),
 ];
 
@@ -69,7 +72,8 @@ async fn a_useless_result_keeps_the_connection() {
     for (how, told) in [
         (
             "deep",
-            "the server `weather` returned JSON that is nested more than 100 levels deep; request something flatter",
+            "the server `weather` returned JSON that is nested more than 100 levels deep; request \
+             something flatter",
         ),
         (
             "input",
@@ -89,7 +93,8 @@ async fn a_useless_result_keeps_the_connection() {
     );
     assert_eq!(
         refused(&scripted.server).await,
-        "the server `weather` returned JSON with more than 37500 values; request less, such as fewer rows or columns"
+        "the server `weather` returned JSON with more than 37500 values; request less, such as fewer rows \
+         or columns"
     );
     assert_eq!(good(&scripted.server).await, "call 2");
 }
@@ -124,7 +129,8 @@ async fn one_broken_tool_does_not_affect_the_others() {
             ),
             (
                 "away",
-                "its input schema is invalid: `/properties/a/$ref` refers to another document, which is not fetched"
+                "its input schema is invalid: `/properties/a/$ref` refers to another document, which is \
+                 not fetched"
             ),
         ]
     );
@@ -162,7 +168,8 @@ async fn useless(how: &str, connect_timeout: std::time::Duration, told: &str, mo
 
 #[tokio::test]
 async fn a_server_that_is_never_ready_does_not_delay_every_turn() {
-    let silent = "the server `weather` was not ready within 0.4 s, the limit `connect_timeout`; continue without it, or try again later";
+    let silent = "the server `weather` was not ready within 0.4 s, the limit `connect_timeout`; continue \
+                  without it, or try again later";
     useless("connect", SHORT, silent, 1).await;
     let ended = "the server `weather` exited before it was ready; it is started again for the next call";
     useless("starts", options().connect_timeout, ended, 2).await;
@@ -172,7 +179,8 @@ async fn a_server_that_is_never_ready_does_not_delay_every_turn() {
 async fn a_server_that_hangs_while_listing_tools_is_not_retried_immediately() {
     // Long enough to start on a busy machine, and it is waited for only once.
     let limit = std::time::Duration::from_secs(5);
-    let silent = "the server `weather` did not list its tools within 5 s, the limit `connect_timeout`; continue without it, or try again later";
+    let silent = "the server `weather` did not list its tools within 5 s, the limit `connect_timeout`; \
+                  continue without it, or try again later";
     useless("list", limit, silent, 1).await;
 }
 
@@ -200,7 +208,8 @@ async fn a_hanging_call_ends_at_its_limit_and_the_next_one_works() {
         timeout: SHORT,
         ..options()
     };
-    let told = "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; request less, or try again later";
+    let told = "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; \
+                request less, or try again later";
     // Its only thread is stuck: after waiting for a sign of life, another process is used.
     let stuck = scripted("hang", limits.clone());
     assert_eq!(names(&stuck.server).await, ["work"]);

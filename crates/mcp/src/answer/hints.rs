@@ -14,7 +14,8 @@ pub(super) fn after(execution: &Execution, raised: Option<&Exception>) -> String
             of_exception(&it.exception, &it.message, execution.sandbox.network)
         }),
         Outcome::Interrupted => {
-            "do less in one call, work on a sample first, or ask for more time with `timeout_seconds` (its description says how much there is)"
+            "do less in one call, work on a sample first, or ask for more time with `timeout_seconds` \
+             (its description says how much there is)"
         }
         Outcome::KernelLost { .. } => {
             "run what defines your variables again where they are lost, and avoid what ended the kernel"
@@ -43,10 +44,12 @@ fn of_exception(exception: &str, message: &str, network: NetworkPolicy) -> &'sta
     };
     match exception {
         "ModuleNotFoundError" | "ImportError" => {
-            "use a library that is there, or name the package in `requirements`; nothing can be installed from inside"
+            "use a library that is there, or name the package in `requirements`; nothing can be installed \
+             from inside"
         }
         "NameError" => {
-            "define it first: variables are those of this session, so pass the handle of the session that has it as `session_id`"
+            "define it first: variables are those of this session, so pass the handle of the session that \
+             has it as `session_id`"
         }
         "FileNotFoundError" => {
             "look at `list_files`, and put files there with `upload_file`; the host's files are not visible"
@@ -62,10 +65,12 @@ fn of_exception(exception: &str, message: &str, network: NetworkPolicy) -> &'sta
     }
 }
 
-const NO_NETWORK: &str = "there is no network in the sandbox: fetch the data with another tool, and put it there with `upload_file`";
+const NO_NETWORK: &str = "there is no network in the sandbox: fetch the data with another tool, and put \
+                          it there with `upload_file`";
 
-const ONLY_PROXY: &str = "only HTTP and HTTPS leave the sandbox, through the proxy that `HTTPS_PROXY` names, to the hosts that the server allows: use such a \
-                          host, or fetch the data with another tool, and put it there with `upload_file`";
+const ONLY_PROXY: &str = "only HTTP and HTTPS leave the sandbox, through the proxy that `HTTPS_PROXY` \
+                          names, to the hosts that the server allows: use such a host, or fetch the data \
+                          with another tool, and put it there with `upload_file`";
 
 #[cfg(test)]
 mod tests {

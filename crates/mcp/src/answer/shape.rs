@@ -17,7 +17,8 @@ pub(crate) struct RanCell {
     /// The cell's number in its session, from 1.
     pub(crate) cell: u64,
     /// Outcome of the cell. Only `completed` means that all of the code ran.
-    #[schemars(extend("enum" = ["completed", "raised", "interrupted", "kernel_lost", "limit_exceeded", "rejected"]))]
+    #[schemars(extend("enum" = ["completed", "raised", "interrupted", "kernel_lost", "limit_exceeded",
+        "rejected"]))]
     pub(crate) outcome: String,
     /// State of the session's variables.
     pub(crate) variables: VariablesState,

@@ -117,7 +117,8 @@ impl<H: ServerHandler> Endpoint<H> {
                 return refuse(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     format!(
-                        "the request has more than {} bytes, the limit; send less, or raise `http.max_body` in the configuration",
+                        "the request has more than {} bytes, the limit; send less, or raise \
+                         `http.max_body` in the configuration",
                         self.max_body
                     ),
                 );

@@ -12,8 +12,8 @@ pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new(uri::PUBLISHED_TEMPLATE, "project-dataset")
         .with_title("A dataset of the project")
         .with_description(
-            "What is known of a published dataset: description, notes, columns, versions and origin. Once it is read, code of the \
-             sessions that exist can load it with `load_dataset(slug)`.",
+            "What is known of a published dataset: description, notes, columns, versions and origin. Once \
+             it is read, code of the sessions that exist can load it with `load_dataset(slug)`.",
         )
         .with_mime_type(media_type("dataset.json"))
 }

@@ -93,7 +93,8 @@ impl McpSessions {
 
     fn missing(&self, handle: &str, conversation: Option<&McpConversation>) -> Refusal {
         Refusal::new(format!(
-            "there is no session {:?}: it has expired, was closed, made room for another one, or never existed. {}",
+            "there is no session {:?}: it has expired, was closed, made room for another one, or never \
+             existed. {}",
             named(handle),
             self.known(conversation)
         ))
@@ -300,11 +301,13 @@ impl McpSessions {
 fn refusal(error: HostingError) -> Refusal {
     Refusal::new(match error {
         HostingError::OwnerFull { held, limit } => format!(
-            "there are {held} sessions, the limit is {limit}, and calls are at work in all of them: try again in a while"
+            "there are {held} sessions, the limit is {limit}, and calls are at work in all of them: try \
+             again in a while"
         ),
         HostingError::Full { limit } => {
             format!(
-                "this server has {limit} sessions, which is its limit, and all are in use: try again in a while"
+                "this server has {limit} sessions, which is its limit, and all are in use: try again in a \
+                 while"
             )
         }
         HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended | HostingError::Exists => {

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn null_and_an_empty_handle_are_arguments_that_were_left_out() {
-        let given = json!({"code": null, "result": null, "session_id": "", "timeout": null, "contract": {"reason": null}});
+        let given = json!({"code": null, "result": null, "session_id": "", "timeout": null,
+            "contract": {"reason": null}});
         assert_eq!(
             normalized(given),
             json!({"code": null, "result": null, "contract": {}})

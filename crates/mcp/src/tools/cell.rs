@@ -19,15 +19,17 @@ const LONGEST_CODE: usize = 1_000_000;
 /// Packages of one call.
 const MOST_PACKAGES: usize = 50;
 
-const DESCRIPTION: &str = "\
-    Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, files, an \
-    exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are there. Variables and \
-    files stay for later calls with the same `session_id`, which the answer gives.";
+const DESCRIPTION: &str = "Runs Python in an isolated sandbox without network, and answers what it \
+                           printed and showed: tables, charts as pictures, files, an exception with its \
+                           line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and \
+                           others are there. Variables and files stay for later calls with the same \
+                           `session_id`, which the answer gives.";
 
 /// Continues the description if code can call functions. Which ones depends on who asks.
-const FUNCTIONS: &str = "\
-    Code can call functions of the host, which return Python values and raise typed errors such as `cellblock.RateLimitError`. `connectors` lists them, `help(FUNCTION)` explains \
-    one. Combine calls in one cell and print only what you need: results that are not printed do not enter your context.";
+const FUNCTIONS: &str = "Code can call functions of the host, which return Python values and raise typed \
+                         errors such as `cellblock.RateLimitError`. `connectors` lists them, \
+                         `help(FUNCTION)` explains one. Combine calls in one cell and print only what you \
+                         need: results that are not printed do not enter your context.";
 
 /// Code to run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -44,8 +46,8 @@ pub(super) struct NewCell {
     /// Seconds after which the code is interrupted.
     #[serde(default)]
     pub(super) timeout_seconds: Option<f64>,
-    /// Packages of PyPI that the code needs in addition to the installed libraries, such as `["lifelines>=0.30"]`. They are installed for this
-    /// and all later calls of the session.
+    /// Packages of PyPI that the code needs in addition to the installed libraries, such as
+    /// `["lifelines>=0.30"]`. They are installed for this and all later calls of the session.
     #[serde(default)]
     #[schemars(length(max = 50))]
     pub(super) requirements: Vec<String>,
@@ -134,7 +136,8 @@ fn check(arguments: &NewCell, options: &Options) -> Result<(), Refusal> {
     let length = arguments.code.chars().count();
     if length > LONGEST_CODE {
         return Err(Refusal::new(format!(
-            "`code` has {length} characters, the limit is {LONGEST_CODE}: put data into a file with `upload_file`, and read it there"
+            "`code` has {length} characters, the limit is {LONGEST_CODE}: put data into a file with \
+             `upload_file`, and read it there"
         )));
     }
     if arguments.requirements.len() > MOST_PACKAGES {

@@ -35,10 +35,11 @@ pub(super) fn keep_definition() -> ToolDefinition {
     ToolDefinition::new(
         "checkpoint",
         "Keep the state of a session",
-        "Keeps all variables and files of a session as they are now, in milliseconds. Use it once data is loaded and cleaned, and \
-         before a step that may turn out wrong or that you want to try in several ways; then `rollback` brings the state back \
-         instead of running everything again. A session keeps 8 checkpoints; the oldest makes room. If something cannot be kept, \
-         such as threads, child processes or open sockets, the answer names it and nothing is changed.",
+        "Keeps all variables and files of a session as they are now, in milliseconds. Use it once data is \
+         loaded and cleaned, and before a step that may turn out wrong or that you want to try in several \
+         ways; then `rollback` brings the state back instead of running everything again. A session keeps \
+         8 checkpoints; the oldest makes room. If something cannot be kept, such as threads, child \
+         processes or open sockets, the answer names it and nothing is changed.",
         schema::read::<KeepArguments>(),
         ToolEffect::Adds,
     )
@@ -49,10 +50,11 @@ pub(super) fn back_definition() -> ToolDefinition {
     ToolDefinition::new(
         "rollback",
         "Go back to a checkpoint",
-        "Makes all variables and files of a session what they were at a checkpoint. Use it after code has spoiled data or files, or to \
-         try another way from the same state. What was done since is lost, unless it has a checkpoint of its own: keep one first if \
-         you may want it back. It ends the session's processes, and cannot undo effects outside, such as calls of connectors. It can \
-         be used any number of times.",
+        "Makes all variables and files of a session what they were at a checkpoint. Use it after code has \
+         spoiled data or files, or to try another way from the same state. What was done since is lost, \
+         unless it has a checkpoint of its own: keep one first if you may want it back. It ends the \
+         session's processes, and cannot undo effects outside, such as calls of connectors. It can be \
+         used any number of times.",
         schema::read::<RollbackArguments>(),
         ToolEffect::Discards,
     )

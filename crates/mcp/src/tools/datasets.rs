@@ -92,8 +92,8 @@ pub(super) fn read_definition() -> ToolDefinition {
     ToolDefinition::new(
         "read_dataset",
         "Read a dataset",
-        "Shows what is known of a published dataset: description, notes, columns, versions and origin. From then on, code of the \
-         session can load it with `load_dataset(slug)`.",
+        "Shows what is known of a published dataset: description, notes, columns, versions and origin. \
+         From then on, code of the session can load it with `load_dataset(slug)`.",
         schema::read::<DatasetSelector>(),
         ToolEffect::Reads,
     )
@@ -104,8 +104,9 @@ pub(super) fn publish_definition() -> ToolDefinition {
     ToolDefinition::new(
         "publish_dataset",
         "Publish a dataset",
-        "Publishes a data frame of a session as a dataset of the project, as a new version if there is such a dataset. Other sessions \
-         can load an equal frame with `load_dataset(slug)` after they have looked at it. Texts that are left out stay as they were.",
+        "Publishes a data frame of a session as a dataset of the project, as a new version if there is \
+         such a dataset. Other sessions can load an equal frame with `load_dataset(slug)` after they have \
+         looked at it. Texts that are left out stay as they were.",
         schema::read::<Publication>(),
         ToolEffect::Adds,
     )
@@ -148,7 +149,8 @@ pub(super) async fn publish(server: &McpShared, call: &mut Call) -> Result<CallA
     let is_name = name.chars().all(|it| it == '_' || it.is_alphanumeric());
     if name.is_empty() || !is_name || name.starts_with(|it: char| it.is_numeric()) {
         return Err(Refusal::new(format!(
-            "`variable` is {name:?}, which is not a name: bind the frame to a variable, and give the variable's name"
+            "`variable` is {name:?}, which is not a name: bind the frame to a variable, and give the \
+             variable's name"
         )));
     }
     let arguments = [

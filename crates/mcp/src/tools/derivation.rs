@@ -49,7 +49,8 @@ pub(super) fn record_definition() -> ToolDefinition {
     ToolDefinition::new(
         "record_result",
         "Record a tool result",
-        "Records what another tool answered, whole, under an alias, for `code_interpreter` and `render_chart` to derive from.",
+        "Records what another tool answered, whole, under an alias, for `code_interpreter` and \
+         `render_chart` to derive from.",
         schema::read::<Record>(),
         ToolEffect::Adds,
     )
@@ -64,7 +65,8 @@ pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAn
     } = call.read()?;
     if let Some(place) = rounded(&result) {
         return Err(Refusal::new(format!(
-            "`result{place}` is a number of more than 64 bits, which lost digits on its way: send numbers of this size as text"
+            "`result{place}` is a number of more than 64 bits, which lost digits on its way: send numbers \
+             of this size as text"
         )));
     }
     let used = call.session(server, session_id.as_deref()).await?;

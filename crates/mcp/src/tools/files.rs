@@ -71,8 +71,8 @@ struct Download {
     session_id: String,
     /// The file: an absolute path in the sandbox, or one relative to /workspace.
     path: String,
-    /// Whether the answer has all of it, as text or base64, however long it is. Otherwise it has as much as a model can read, and
-    /// clients read the rest by its URI.
+    /// Whether the answer has all of it, as text or base64, however long it is. Otherwise it has as
+    /// much as a model can read, and clients read the rest by its URI.
     #[serde(default)]
     embed: bool,
 }
@@ -146,8 +146,8 @@ pub(super) fn download_definition() -> ToolDefinition {
     ToolDefinition::new(
         "download_file",
         "Download a file",
-        "Gets a file of a session: its text, or a picture for clients that show pictures. Clients read other files by the URI that the \
-         answer gives; `embed` answers them as base64.",
+        "Gets a file of a session: its text, or a picture for clients that show pictures. Clients read \
+         other files by the URI that the answer gives; `embed` answers them as base64.",
         schema::read::<Download>(),
         ToolEffect::Reads,
     )

@@ -20,7 +20,8 @@ struct Fork {
     /// Number of new sessions.
     #[serde(default = "one")]
     count: usize,
-    /// Whether random generators get new seeds in each new session. Otherwise all go on with the same random numbers.
+    /// Whether random generators get new seeds in each new session. Otherwise all go on with the
+    /// same random numbers.
     #[serde(default = "yes")]
     reseed: bool,
 }
@@ -37,15 +38,17 @@ struct ForkResult {
 pub(super) fn fork_definition() -> ToolDefinition {
     let mut input = schema::read::<Fork>();
     input["properties"]["count"] = json!({
-        "type": "integer", "minimum": 1, "maximum": MAX_FORKS, "default": 1, "description": "Number of new sessions.",
+        "type": "integer", "minimum": 1, "maximum": MAX_FORKS, "default": 1,
+        "description": "Number of new sessions.",
     });
     ToolDefinition::new(
         "fork_session",
         "Fork a session",
-        "Makes independent sessions that begin with all variables and files of a session, which stays as it is. Use it to try several \
-         ways from one state, such as three models on data that is loaded and cleaned: run each way in a session of its own, compare, \
-         go on in the best one, and close the others. Each counts as a session. If the session has something that cannot be copied, \
-         such as threads, child processes or open sockets, the answer names it and nothing is changed.",
+        "Makes independent sessions that begin with all variables and files of a session, which stays as \
+         it is. Use it to try several ways from one state, such as three models on data that is loaded \
+         and cleaned: run each way in a session of its own, compare, go on in the best one, and close the \
+         others. Each counts as a session. If the session has something that cannot be copied, such as \
+         threads, child processes or open sockets, the answer names it and nothing is changed.",
         input,
         ToolEffect::Adds,
     )

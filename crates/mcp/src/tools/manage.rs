@@ -66,8 +66,8 @@ pub(super) fn create_definition() -> ToolDefinition {
     ToolDefinition::new(
         "create_session",
         "Create a session",
-        "Makes a session: a Python kernel in a sandbox of its own, whose variables and files stay from call to call until it is \
-         closed or expires.",
+        "Makes a session: a Python kernel in a sandbox of its own, whose variables and files stay from \
+         call to call until it is closed or expires.",
         schema::read::<NoArguments>(),
         ToolEffect::Adds,
     )
@@ -78,8 +78,8 @@ pub(super) fn list_definition() -> ToolDefinition {
     ToolDefinition::new(
         "list_sessions",
         "List sessions",
-        "Lists the sessions of this server's user with their handles. Sessions of other conversations are among them: use only \
-         those whose handle an answer gave you.",
+        "Lists the sessions of this server's user with their handles. Sessions of other conversations are \
+         among them: use only those whose handle an answer gave you.",
         schema::read::<NoArguments>(),
         ToolEffect::Reads,
     )
@@ -90,7 +90,8 @@ pub(super) fn reset_definition() -> ToolDefinition {
     ToolDefinition::new(
         "reset_session",
         "Reset a session",
-        "Drops all variables of a session and ends its processes; its files stay. It waits for code that runs in it: interrupt that first.",
+        "Drops all variables of a session and ends its processes; its files stay. It waits for code that \
+         runs in it: interrupt that first.",
         schema::read::<SessionSelector>(),
         ToolEffect::Discards,
     )

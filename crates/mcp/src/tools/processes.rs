@@ -29,7 +29,8 @@ struct Start {
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
     session_id: Option<String>,
-    /// The program and its arguments, such as `["python", "server.py"]`. No shell reads it: for pipes use `["sh", "-c", "…"]`.
+    /// The program and its arguments, such as `["python", "server.py"]`. No shell reads it: for
+    /// pipes use `["sh", "-c", "…"]`.
     #[schemars(length(min = 1))]
     command: Vec<String>,
     /// Environment variables, in addition to those of the sandbox.
@@ -130,9 +131,10 @@ pub(super) fn start_definition() -> ToolDefinition {
     ToolDefinition::new(
         "start_process",
         "Start a process",
-        "Starts a program that keeps running beside code, such as a server, a build, a training run or a watcher, and returns at once. \
-         Use it for what takes longer than one call or has to stay; use code for the rest. It sees the session's files, runs until it ends, \
-         is stopped with `use_process`, or the session is reset or ends.",
+        "Starts a program that keeps running beside code, such as a server, a build, a training run or a \
+         watcher, and returns at once. Use it for what takes longer than one call or has to stay; use \
+         code for the rest. It sees the session's files, runs until it ends, is stopped with \
+         `use_process`, or the session is reset or ends.",
         schema::read::<Start>(),
         ToolEffect::Adds,
     )
@@ -143,8 +145,9 @@ pub(super) fn use_definition() -> ToolDefinition {
     ToolDefinition::new(
         "use_process",
         "Use a process",
-        "Lists the processes that `start_process` has started, reads the output of one, sends it input or a signal, or waits for its end. \
-         After a start, read its output with a `timeout` of a few seconds to see whether it works.",
+        "Lists the processes that `start_process` has started, reads the output of one, sends it input or \
+         a signal, or waits for its end. After a start, read its output with a `timeout` of a few seconds \
+         to see whether it works.",
         schema::read::<UseProcess>(),
         ToolEffect::Settles,
     )

@@ -42,7 +42,8 @@ pub(super) fn in_session(mut tool: ToolDefinition) -> ToolDefinition {
 pub(super) fn or_refused(mut output: JsonObject) -> JsonObject {
     let refused = json!({
         "type": "object",
-        "properties": {"message": {"type": "string", "description": "Why the call did nothing, and how to fix it."}},
+        "properties": {"message": {"type": "string",
+            "description": "Why the call did nothing, and how to fix it."}},
         "required": ["message"],
     });
     if let Some(Value::Array(alternatives)) = output.get_mut("anyOf") {

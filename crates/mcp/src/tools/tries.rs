@@ -57,7 +57,8 @@ struct TriedCell {
     ran: RanCell,
     /// Differences from the state before it.
     changes: TryChanges,
-    /// Whether `decide_try` has to be called next. Otherwise the code has ended its sandbox, with everything in it.
+    /// Whether `decide_try` has to be called next. Otherwise the code has ended its sandbox, with
+    /// everything in it.
     undecided: bool,
 }
 
@@ -67,12 +68,13 @@ pub(super) fn try_definition(options: &Options) -> ToolDefinition {
     ToolDefinition::new(
         "try_python",
         "Try code",
-        "Runs Python in a session like a cell, but nothing of it counts yet. Use it for a step that may turn out wrong, such as a \
-         transformation of data that is already loaded or a change of files: the answer has everything that the code showed, and names \
-         the variables and files that it changed. Then call `decide_try` with `keep` or `discard`; until then, every other call for \
-         this session is refused. Functions of connectors that change something outside are refused in a try. If the session has \
-         something that could not be brought back, such as threads, child processes or open sockets, the answer names it and the code \
-         is not run.",
+        "Runs Python in a session like a cell, but nothing of it counts yet. Use it for a step that may \
+         turn out wrong, such as a transformation of data that is already loaded or a change of files: \
+         the answer has everything that the code showed, and names the variables and files that it \
+         changed. Then call `decide_try` with `keep` or `discard`; until then, every other call for this \
+         session is refused. Functions of connectors that change something outside are refused in a try. \
+         If the session has something that could not be brought back, such as threads, child processes or \
+         open sockets, the answer names it and the code is not run.",
         input,
         ToolEffect::Adds,
     )
@@ -83,8 +85,9 @@ pub(super) fn decide_definition() -> ToolDefinition {
     ToolDefinition::new(
         "decide_try",
         "Keep or discard a try",
-        "Decides about the code that `try_python` ran last in a session: `keep` makes its variables and files those of the session, \
-         `discard` brings back all variables and files as they were before it, and ends what it started.",
+        "Decides about the code that `try_python` ran last in a session: `keep` makes its variables and \
+         files those of the session, `discard` brings back all variables and files as they were before \
+         it, and ends what it started.",
         schema::read::<DecisionArguments>(),
         ToolEffect::Settles,
     )

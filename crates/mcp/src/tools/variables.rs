@@ -36,8 +36,8 @@ struct VariableArguments {
     /// Number of characters of a page of a text, 1 to 100,000; 1000 by default.
     #[serde(default)]
     chars: Option<u32>,
-    /// Page of a table or a text, from 0; -1 is the last one. Without `rows`, `chars` and `page`, the beginning and the end are
-    /// shown.
+    /// Page of a table or a text, from 0; -1 is the last one. Without `rows`, `chars` and `page`,
+    /// the beginning and the end are shown.
     #[serde(default)]
     page: Option<i64>,
     /// `minimal` shows what the value is and how it begins.
@@ -79,8 +79,8 @@ pub(super) fn show_definition() -> ToolDefinition {
     ToolDefinition::new(
         "show_variable",
         "Show a variable",
-        "Shows a variable of a session as its cell would display it, any page of a table or a text, and where the variable comes \
-         from, if a cell with a `producer` made it.",
+        "Shows a variable of a session as its cell would display it, any page of a table or a text, and \
+         where the variable comes from, if a cell with a `producer` made it.",
         schema::read::<VariableArguments>(),
         ToolEffect::Reads,
     )
@@ -91,8 +91,9 @@ pub(super) fn origin_definition() -> ToolDefinition {
     ToolDefinition::new(
         "variable_origin",
         "Tell where a variable comes from",
-        "Tells which producer made a variable of a session and in which cell, and from which datasets and answers of connectors it \
-         is made. Only variables that a cell with a `producer` made have an origin.",
+        "Tells which producer made a variable of a session and in which cell, and from which datasets and \
+         answers of connectors it is made. Only variables that a cell with a `producer` made have an \
+         origin.",
         schema::read::<OriginArguments>(),
         ToolEffect::Reads,
     )

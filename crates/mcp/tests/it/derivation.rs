@@ -21,9 +21,15 @@ fn code_derives_from_a_recorded_result_under_a_contract() {
         assert_eq!(media_type, "application/json");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&whole).unwrap(), rows);
 
-        let contract = |artifacts: serde_json::Value| json!({"operation": "mean", "reason": "it is computed", "inputAliases": ["get_prices_1"], "expectedArtifacts": artifacts});
+        let contract = |artifacts: serde_json::Value| {
+            json!({"operation": "mean",
+            "reason": "it is computed", "inputAliases": ["get_prices_1"], "expectedArtifacts": artifacts})
+        };
         let code = "set_result(sum(row['price'] for row in get_prices_1) / 2)";
-        let derive = |artifacts| json!({"session_id": session, "code": code, "postProcessingContract": contract(artifacts)});
+        let derive = |artifacts| {
+            json!({"session_id": session, "code": code,
+            "postProcessingContract": contract(artifacts)})
+        };
         let broken = answer(&client, "code_interpreter", derive(json!(["image"]))).await;
         // It ran, so the model has to read what is wrong.
         assert_eq!(broken.is_error, Some(false));
@@ -34,7 +40,8 @@ fn code_derives_from_a_recorded_result_under_a_contract() {
         assert_eq!(derived["output_alias"], "code_interpreter_1");
         assert_eq!(derived["session_id"], session);
 
-        let chart = json!({"session_id": session, "alias": "get_prices_1", "spec": {"type": "line", "xKey": "day", "series": [{"key": "price"}]}});
+        let chart = json!({"session_id": session, "alias": "get_prices_1",
+            "spec": {"type": "line", "xKey": "day", "series": [{"key": "price"}]}});
         let drawn = answer(&client, "render_chart", chart).await;
         assert_eq!(drawn.is_error, Some(false), "{}", text(&drawn));
         let uri = drawn.structured_content.as_ref().unwrap()["artifacts"][0]["url"]

@@ -12,11 +12,11 @@ use crate::support::{
 const VALUES: &str = include_str!("random_values.py");
 const SEEDS: u64 = 600;
 /// Integers beyond 2^53 are text in the data, because clients in JavaScript round them.
-const PORTABLE: &str = "def portable(value):\n    \
-        if isinstance(value, dict): return {key: portable(it) for key, it in value.items()}\n    \
-        if isinstance(value, list): return [portable(it) for it in value]\n    \
-        large = isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2 ** 53 - 1\n    \
-        return str(value) if large else value\n";
+const PORTABLE: &str = "def portable(value):\n    if isinstance(value, dict): return \
+                        {key: portable(it) for key, it in value.items()}\n    if isinstance(value, list): \
+                        return [portable(it) for it in value]\n    large = isinstance(value, int) and not \
+                        isinstance(value, bool) and abs(value) > 2 ** 53 - 1\n    return str(value) if \
+                        large else value\n";
 
 /// A client whose answers hold whatever was computed, and a session with a recorded result.
 async fn start() -> (McpConnection, String) {
@@ -62,7 +62,8 @@ fn random_values_arrive_unchanged_or_are_rejected_by_name() {
     block_on(async {
         let (client, session) = start().await;
         let make = format!(
-            "{VALUES}\nvalues, wanted, absent, refused = check(0, {SEEDS}, set_result)\nset_result(values)\nprint(len(values), refused, absent)"
+            "{VALUES}\nvalues, wanted, absent, refused = check(0, {SEEDS}, set_result)\n\
+             set_result(values)\nprint(len(values), refused, absent)"
         );
         let answer = derive(&client, &session, &make, &[]).await;
         let told = answer["stdout"][0].as_str().unwrap();
@@ -76,14 +77,14 @@ fn random_values_arrive_unchanged_or_are_rejected_by_name() {
 
         echo(&client, &session, "echo", answer["result"].clone()).await;
         let compare = "import json\n\
-            def compare(got, name):\n    \
-                for number, (one, want) in enumerate(zip(got, wanted, strict=True)):\n        \
-                    one, want = json.dumps(one), json.dumps(want)\n        \
-                    assert one == want, f'{name}, value {number}: {one:.500} instead of {want:.500}'\n\
-            compare(code_interpreter_1, 'alias')\n\
-            wanted = portable(json.loads(json.dumps(wanted)))\n\
-            compare(echo_1, 'protocol')\n\
-            set_result(len(wanted))";
+                       def compare(got, name):\n    \
+                       for number, (one, want) in enumerate(zip(got, wanted, strict=True)):\n        \
+                       one, want = json.dumps(one), json.dumps(want)\n        \
+                       assert one == want, f'{name}, value {number}: {one:.500} instead of {want:.500}'\n\
+                       compare(code_interpreter_1, 'alias')\n\
+                       wanted = portable(json.loads(json.dumps(wanted)))\n\
+                       compare(echo_1, 'protocol')\n\
+                       set_result(len(wanted))";
         let compared = derive(&client, &session, &format!("{PORTABLE}{compare}"), &[]).await;
         assert_eq!(compared["result"], counts[0]);
     });
@@ -94,19 +95,15 @@ fn random_rows_of_charts_arrive_unchanged() {
     block_on(async {
         let (client, session) = start().await;
         let make = format!(
-            "{VALUES}\nSPEC = {{'type': 'scatter', 'xKey': 'at', 'series': [{{'key': '7'}}]}}\nwanted, infinite = [], 0\n\
-             for seed, form in enumerate(['rows', 'columns', 'frame']):\n    \
-                 data, want, lost = chart(seed, form)\n    \
-                 render_chart(SPEC, data, title=form)\n    \
-                 wanted.append(want)\n    \
-                 infinite += lost\n\
-             for data in ([{{1: 1, '1': 2}}], {{1: [1], '1': [2]}}, pd.DataFrame([[1, 2]], columns=pd.Index([1, '1'], dtype=object))):\n    \
-                 try:\n        \
-                     render_chart(SPEC, data)\n    \
-                 except TypeError as error:\n        \
-                     assert \"1 and '1', both of them '1' as text\" in str(error), error\n    \
-                 else:\n        \
-                     raise AssertionError('not refused')\n\
+            "{VALUES}\nSPEC = {{'type': 'scatter', 'xKey': 'at', 'series': [{{'key': '7'}}]}}\n\
+             wanted, infinite = [], 0\n\
+             for seed, form in enumerate(['rows', 'columns', 'frame']):\n    data, want, lost = \
+             chart(seed, form)\n    render_chart(SPEC, data, title=form)\n    wanted.append(want)\n    \
+             infinite += lost\n\
+             for data in ([{{1: 1, '1': 2}}], {{1: [1], '1': [2]}}, pd.DataFrame([[1, 2]], \
+             columns=pd.Index([1, '1'], dtype=object))):\n    try:\n        render_chart(SPEC, data)\n    \
+             except TypeError as error:\n        assert \"1 and '1', both of them '1' as text\" in \
+             str(error), error\n    else:\n        raise AssertionError('not refused')\n\
              set_result(infinite)"
         );
         let answer = derive(&client, &session, &make, &["chart"]).await;
@@ -119,11 +116,11 @@ fn random_rows_of_charts_arrive_unchanged() {
         let rows: Value = charts.iter().map(|it| it["data"].clone()).collect();
         echo(&client, &session, "charts", rows).await;
         let compare = "import json\n\
-            for got, want in zip(charts_1, wanted, strict=True):\n    \
-                for one, row in zip(got, want, strict=True):\n        \
-                    one, row = json.dumps(one, sort_keys=True), json.dumps(portable(row), sort_keys=True)\n        \
-                    assert one == row, f'{one} instead of {row}'\n\
-            set_result(len(wanted))";
+                       for got, want in zip(charts_1, wanted, strict=True):\n    for one, row in zip(got, \
+                       want, strict=True):\n        one, row = json.dumps(one, sort_keys=True), \
+                       json.dumps(portable(row), sort_keys=True)\n        assert one == row, f'{one} \
+                       instead of {row}'\n\
+                       set_result(len(wanted))";
         let compared = derive(&client, &session, &format!("{PORTABLE}{compare}"), &[]).await;
         assert_eq!(compared["result"], 3);
     });
@@ -135,7 +132,8 @@ fn a_frame_keeps_the_order_of_its_columns_in_data_and_in_text() {
         let (client, session) = start().await;
         let rows = json!([{"zeta": 1, "alpha": 2, "mid": 3}]);
         echo(&client, &session, "rows", rows.clone()).await;
-        let code = "set_result(pd.DataFrame(rows_1)[['mid', 'zeta', 'alpha']])\nassert list(rows_1[0]) == ['zeta', 'alpha', 'mid']";
+        let code = "set_result(pd.DataFrame(rows_1)[['mid', 'zeta', 'alpha']])\n\
+                    assert list(rows_1[0]) == ['zeta', 'alpha', 'mid']";
         let derived = derive(&client, &session, code, &[]).await;
         assert_eq!(derived["result"].to_string(), r#"[{"mid":3,"zeta":1,"alpha":2}]"#);
     });

@@ -205,7 +205,13 @@ fn a_list_of_files_has_as_many_as_a_model_has_room_for() {
         assert_eq!(listed["total"], 90);
         assert!(!listed["files"].as_array().unwrap().is_empty());
         // And what stands below a cell's outputs.
-        let listed = answer(&client, "run_python", json!({"code": "for i in range(90): open('b' * 200 + f'{i:02}', 'w').close()", "session_id": ran["session_id"]})).await;
+        let listed = answer(
+            &client,
+            "run_python",
+            json!({"code": "for i in range(90): open('b' * 200 + f'{i:02}', 'w').close()",
+                "session_id": ran["session_id"]}),
+        )
+        .await;
         let told = text(&listed);
         assert!(told.len() <= 500 * 4, "{}", told.len());
         assert!(told.ends_with(ran["session_id"].as_str().unwrap()), "{told}");

@@ -61,8 +61,10 @@ async fn post(port: u16, headers: &str, method: &str, name: &str, params: Value)
         format!("Mcp-Name: {name}\r\n")
     };
     let request = format!(
-        "POST /mcp HTTP/1.1\r\n{headers}Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n{body}",
+        "POST /mcp HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n\
+         {body}",
         body.len()
     );
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -202,8 +204,10 @@ fn closing_the_stream_of_a_call_stops_its_code() {
 async fn earlier(port: u16, headers: &str, body: &Value) -> TcpStream {
     let body = body.to_string();
     let request = format!(
-        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n{headers}Content-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n\
+         {headers}Content-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n\
+         {body}",
         body.len()
     );
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -236,7 +240,8 @@ fn an_earlier_client_stops_its_call_by_a_request_of_its_own() {
         assert_ne!(conversations[0], conversations[1]);
         let headers = |name: &str| format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {name}\r\n");
         let endless = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
-            "name": "run_python", "arguments": {"code": "print('on', flush=True)\nwhile True: pass"}, "_meta": {"progressToken": 1},
+            "name": "run_python", "arguments": {"code": "print('on', flush=True)\nwhile True: pass"},
+            "_meta": {"progressToken": 1},
         }});
         let mut call = earlier(port, &headers(&conversations[0]), &endless).await;
         let mut heard = String::new();
@@ -273,7 +278,8 @@ async fn conversation(port: u16) -> String {
 
 /// Runs code in a conversation; gives the whole answer.
 async fn run_in(port: u16, headers: &str, arguments: Value) -> String {
-    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "run_python", "arguments": arguments}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "run_python", "arguments": arguments}});
     rest(earlier(port, headers, &call).await).await
 }
 
@@ -288,7 +294,8 @@ fn handle(answer: &str) -> String {
 /// Ends a conversation.
 async fn delete(port: u16, headers: &str) -> String {
     let request = format!(
-        "DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n{headers}Connection: close\r\n\r\n"
+        "DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n\
+         {headers}Connection: close\r\n\r\n"
     );
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -130,7 +130,10 @@ fn an_upload_is_counted_in_bytes() {
         let server = server(|options| options.meter = meter).await;
         let client = connect(&server, Client::default(), newest()).await;
         let session = session(&client).await;
-        let upload = |content: &str, encoding: &str| json!({"session_id": session, "path": "a", "content": content, "encoding": encoding});
+        let upload = |content: &str, encoding: &str| {
+            json!({"session_id": session, "path": "a",
+            "content": content, "encoding": encoding})
+        };
         done(&client, "upload_file", upload("abc", "text")).await;
         done(&client, "upload_file", upload("YWJj", "base64")).await;
         let told = refused(&client, "upload_file", upload("abcd", "text")).await;

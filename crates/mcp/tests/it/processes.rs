@@ -8,8 +8,10 @@ use crate::support::{Client, block_on, connect, done, newest, ordinary, refused,
 fn a_server_that_a_model_starts_answers_its_code_until_it_is_stopped() {
     block_on(async {
         let client = ordinary().await;
-        let script = "import socket\nlistener = socket.socket(socket.AF_UNIX)\nlistener.bind('/tmp/it')\nlistener.listen()\n\
-                      print('ready', flush=True)\nwhile True:\n    peer, _ = listener.accept()\n    peer.sendall(b'hello')\n    peer.close()";
+        let script = "import socket\nlistener = socket.socket(socket.AF_UNIX)\nlistener.bind('/tmp/it')\n\
+                      listener.listen()\n\
+                      print('ready', flush=True)\nwhile True:\n    peer, _ = listener.accept()\n    \
+                      peer.sendall(b'hello')\n    peer.close()";
         let started = done(
             &client,
             "start_process",
@@ -25,7 +27,8 @@ fn a_server_that_a_model_starts_answers_its_code_until_it_is_stopped() {
             read["output"],
             json!({"text": "ready\n", "next_offset": 6, "lost": 0, "total": 6, "eof": false})
         );
-        let code = "import socket\npeer = socket.socket(socket.AF_UNIX)\npeer.connect('/tmp/it')\nprint(peer.recv(5))";
+        let code = "import socket\npeer = socket.socket(socket.AF_UNIX)\npeer.connect('/tmp/it')\n\
+                    print(peer.recv(5))";
         assert_eq!(run(&client, Some(session), code).await["stdout"], "b'hello'\n");
         let signal = json!({"session_id": session, "action": "signal", "process": process});
         done(&client, "use_process", signal).await;
@@ -53,7 +56,8 @@ fn input_is_sent_and_mistakes_are_told_with_a_repair() {
         )
         .await;
         let session = started["session_id"].as_str().unwrap();
-        let input = json!({"session_id": session, "action": "input", "process": "p1", "input": "one\n", "close": true});
+        let input = json!({"session_id": session, "action": "input", "process": "p1", "input": "one\n",
+            "close": true});
         done(&client, "use_process", input).await;
         let wait = json!({"session_id": session, "action": "wait", "process": "p1", "timeout": 60});
         assert_eq!(

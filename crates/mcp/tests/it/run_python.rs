@@ -107,7 +107,8 @@ fn an_exception_is_an_ordinary_answer_with_its_line_and_what_to_try() {
 }
 
 const TABLE_CHART_AND_FILE: &str = "import pandas as pd, matplotlib.pyplot as plt\n\
-    sales = pd.DataFrame({'x': range(3)})\ndisplay(sales)\nsales.plot()\nopen('out.csv', 'w').write('x')\nNone";
+                                    sales = pd.DataFrame({'x': range(3)})\ndisplay(sales)\nsales.plot()\n\
+                                    open('out.csv', 'w').write('x')\nNone";
 
 #[test]
 fn an_answer_is_one_text_that_names_everything_the_data_names() {
@@ -204,7 +205,8 @@ fn an_argument_that_is_null_or_its_default_was_left_out() {
     block_on(async {
         let client = ordinary().await;
         let all = json!({
-            "code": "6 * 7", "session_id": null, "timeout_seconds": null, "requirements": null, "producer": null, "language": null,
+            "code": "6 * 7", "session_id": null, "timeout_seconds": null, "requirements": null,
+            "producer": null, "language": null,
         });
         let ran = done(&client, "run_python", all).await;
         let handle = ran["session_id"].as_str().unwrap();
@@ -275,7 +277,8 @@ fn wrong_calls_are_told_with_the_field() {
             ),
             (
                 json!({"code": 5}),
-                "wrong arguments at `code`: invalid type: integer `5`, expected a string; see the input schema of `run_python`",
+                "wrong arguments at `code`: invalid type: integer `5`, expected a string; see the input \
+                 schema of `run_python`",
             ),
             (
                 json!({"code": "1", "timeout_seconds": 1000}),

@@ -29,14 +29,21 @@ fn a_session_is_made_listed_reset_and_closed() {
             json!([])
         );
         let told = refused(&client, "run_python", json!({"code": "1", "session_id": session})).await;
-        assert!(told.contains("it has expired, was closed, made room for another one, or never existed. Leave `session_id` out"), "{told}");
+        assert!(
+            told.contains(
+                "it has expired, was closed, made room for another one, or never existed. \
+                 Leave `session_id` out"
+            ),
+            "{told}"
+        );
     });
 }
 
 #[test]
 fn sessions_have_the_network_of_the_server() {
     block_on(async {
-        let code = "import socket\ntry:\n    socket.create_server(('127.0.0.1', 0)).close()\n    made = True\nexcept PermissionError:\n    made = False\nmade";
+        let code = "import socket\ntry:\n    socket.create_server(('127.0.0.1', 0)).close()\n    made = \
+                    True\nexcept PermissionError:\n    made = False\nmade";
         for network in NetworkPolicy::ALL {
             let egress = EgressPolicy::from_rules(["allowed.invalid"]).unwrap();
             let server = server(|options| {

@@ -102,10 +102,13 @@ fn nothing_but_the_protocol_is_on_stdout_and_the_end_of_stdin_ends_it_while_code
         let mut stdin = process.stdin.take().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}});
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let endless = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "run_python",
-            "arguments": {"code": "print('on', flush=True)\nwhile True: pass"}, "_meta": {"progressToken": "p"}}});
+        let endless = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "run_python",
+            "arguments": {"code": "print('on', flush=True)\nwhile True: pass"},
+            "_meta": {"progressToken": "p"}}});
         for message in [begin, initialized, endless] {
             stdin.write_all(format!("{message}\n").as_bytes()).await.unwrap();
         }

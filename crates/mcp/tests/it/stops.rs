@@ -14,7 +14,9 @@ fn output_is_sent_before_the_result() {
             let client = Client::default();
             let connected = connect(&server, client.clone(), revision).await;
             let peer = connected.peer().clone();
-            let code = json!({"code": "import time\nprint('early', flush=True)\nwhile not __import__('os').path.exists('go'): time.sleep(0.01)\nprint('late')"});
+            let code = json!({"code": "import time\nprint('early', flush=True)\n\
+                                       while not __import__('os').path.exists('go'): time.sleep(0.01)\n\
+                                       print('late')"});
             let session = session(&connected).await;
             let mut code = code;
             code["session_id"] = session.clone().into();
@@ -71,7 +73,8 @@ fn a_call_that_waits_for_another_is_cancelled_without_stopping_that() {
         let client = Client::default();
         let connected = connect(&server, client.clone(), newest()).await;
         let session = session(&connected).await;
-        let slow = json!({"code": "print('on', flush=True)\nimport time; time.sleep(3)\n'done'", "session_id": session});
+        let slow = json!({"code": "print('on', flush=True)\nimport time; time.sleep(3)\n'done'",
+            "session_id": session});
         let peer = connected.peer().clone();
         let slow = tokio::spawn(async move { peer.call_tool_once(call("run_python", slow)).await });
         until("the first code runs", async || client.heard().contains("on")).await;

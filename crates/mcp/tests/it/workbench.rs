@@ -15,7 +15,8 @@ fn commands_and_cells_of_a_session_see_the_same_files() {
         let written = json!({"file_path": "/workspace/a.py", "content": "print(6 * 7)\n"});
         let session = done(&client, "sandbox_write_file", written).await["session_id"].clone();
         let session = session.as_str().unwrap();
-        let edit = json!({"session_id": session, "file_path": "/workspace/a.py", "old_string": "6 * 7", "new_string": "6 * 8"});
+        let edit = json!({"session_id": session, "file_path": "/workspace/a.py", "old_string": "6 * 7",
+            "new_string": "6 * 8"});
         done(&client, "sandbox_edit_file", edit).await;
         let ran = done(
             &client,
@@ -38,7 +39,8 @@ fn a_picture_in_the_output_folder_is_named_and_shown() {
             options.images = ImageDisplay::Always;
         });
         let client = connect(&server.await, Client::default(), newest()).await;
-        let script = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n\
+        let script = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\n\
+                      plt.plot([1, 2])\n\
                       plt.savefig('/tmp/output/plot.png')";
         let result = answer(
             &client,

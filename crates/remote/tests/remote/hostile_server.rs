@@ -31,7 +31,8 @@ async fn truth() -> Truth {
     let manifest = serde_json::to_value(crate::support::manifest().await).unwrap();
     Truth {
         hello: json!({
-            "type": "hello", "generation": 1, "frames": cellblock_protocol::GENERATION, "image": manifest["id"],
+            "type": "hello", "generation": 1, "frames": cellblock_protocol::GENERATION,
+            "image": manifest["id"],
             "report": report,
         }),
         manifest,
@@ -151,7 +152,8 @@ fn an_invalid_introduction_is_an_error_that_explains_it() {
             ),
             (
                 |_, _| vec![Bytes::from_static(b"nonsense")],
-                "the connection to the other side was lost: the peer broke the protocol: it sent a message of kind 110",
+                "the connection to the other side was lost: the peer broke the protocol: it sent a \
+                 message of kind 110",
             ),
             (
                 |_, _| vec![Bytes::from(vec![1; 3 << 20])],
@@ -181,7 +183,8 @@ fn waiting_for_a_silent_server_is_limited() {
         let error = start(&server).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the connection to the other side was lost: no message was received for 8 s; the sandbox has ended"
+            "the connection to the other side was lost: no message was received for 8 s; the sandbox has \
+             ended"
         );
     });
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KubernetesOptions {
-    /// Kubeconfig file. Default: the files in `KUBECONFIG`, otherwise `~/.kube/config` if it exists, otherwise the pod's
-    /// service account.
+    /// Kubeconfig file. Default: the files in `KUBECONFIG`, otherwise `~/.kube/config` if it
+    /// exists, otherwise the pod's service account.
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig. Default: its current one.
     pub context: Option<String>,
@@ -30,13 +30,14 @@ pub struct KubernetesOptions {
     pub serves: Serves,
     /// Port of the server in a pod.
     pub port: u16,
-    /// Value of the label `cellblock.dev/owner` of claims: gateways with the same value delete each other's claims after a
-    /// crash.
+    /// Value of the label `cellblock.dev/owner` of claims: gateways with the same value delete each
+    /// other's claims after a crash.
     pub owner: String,
     /// Maximum time from a claim to a pod that is ready. Must be less than `pool.acquire_timeout`.
     #[serde(with = "Time")]
     pub claim_timeout: Duration,
-    /// Time after which the cluster deletes a claim that the gateway no longer renews. It is renewed three times as often.
+    /// Time after which the cluster deletes a claim that the gateway no longer renews. It is
+    /// renewed three times as often.
     #[serde(with = "Time")]
     pub shutdown_after: Duration,
     /// Time without a sign of life after which other gateways delete this gateway's claims.

@@ -27,7 +27,8 @@ async fn with_bytecode(directory: &Path) -> ProcessConfig {
 async fn origins(config: &ProcessConfig) -> Vec<String> {
     let backend = ProcessBackend::start(config).await.unwrap();
     let sandbox = backend.create(&Limits::default()).await.unwrap();
-    let import = "import os, sys; sys.path.insert(0, os.environ['PATH'].split('/bin:')[0]); import cellblock_kernel.boot.template";
+    let import = "import os, sys; sys.path.insert(0, os.environ['PATH'].split('/bin:')[0]); import \
+                  cellblock_kernel.boot.template";
     let command = SandboxCommand {
         argv: [&*config.image.command().to_string_lossy(), "-v", "-c", import]
             .map(str::to_owned)

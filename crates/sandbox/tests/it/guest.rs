@@ -99,7 +99,8 @@ fn a_file_is_written_read_replaced_and_removed() {
         let error = guest.read("/workspace/sub/dir/a.txt", 0, 1).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "read `/workspace/sub/dir/a.txt` in the sandbox: No such file or directory (os error 2) (not_found)"
+            "read `/workspace/sub/dir/a.txt` in the sandbox: No such file or directory (os error 2) \
+             (not_found)"
         );
         guest.remove("/workspace/sub/dir").await.unwrap();
     });
@@ -169,7 +170,8 @@ fn paths_outside_the_two_roots_are_rejected() {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "read `{path}` in the sandbox: path must be absolute, below /workspace or /tmp, and without `..` (path)"
+                    "read `{path}` in the sandbox: path must be absolute, below /workspace or /tmp, and \
+                     without `..` (path)"
                 )
             );
             assert!(guest.write(path, 0o644, &b"x"[..]).await.is_err(), "{path}");

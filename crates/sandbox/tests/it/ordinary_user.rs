@@ -150,19 +150,30 @@ async fn works(python: PathBuf, interpreter: &str) {
         .await,
         shows(1)
     );
-    assert_eq!(execute(&mut one.kernel, "import multiprocessing\nwith multiprocessing.Pool(2) as p: total = sum(p.map(abs, [-40, -2]))\ntotal").await, shows(42));
-    let reached = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    n = 1\nexcept OSError:\n    n = 0\nn";
+    assert_eq!(
+        execute(
+            &mut one.kernel,
+            "import multiprocessing\nwith multiprocessing.Pool(2) as p: total = sum(p.map(abs, [-40, -2]))\n\
+             total"
+        )
+        .await,
+        shows(42)
+    );
+    let reached = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    n \
+                   = 1\nexcept OSError:\n    n = 0\nn";
     assert_eq!(execute(&mut one.kernel, reached).await, shows(0));
     let with_loopback = crate::support::limits(|limits| limits.network = NetworkPolicy::Loopback);
     let mut three = create(&backend, &with_loopback).await.unwrap();
-    let echo = "import socket\nlistener = socket.create_server(('127.0.0.1', 0))\nclient = socket.create_connection(listener.getsockname())\n\
+    let echo = "import socket\nlistener = socket.create_server(('127.0.0.1', 0))\n\
+                client = socket.create_connection(listener.getsockname())\n\
                 client.send(b'x') + len(listener.accept()[0].recv(9))";
     assert_eq!(execute(&mut three.kernel, echo).await, shows(2));
     assert_eq!(execute(&mut three.kernel, reached).await, shows(0));
     let output = "open('/dev/stdout', 'w').write('x')";
     assert_eq!(execute(&mut one.kernel, output).await, shows(1));
     // V8 reserves far more addresses than any memory limit.
-    let chart = "import vl_convert\nspec = {'data': {'values': [{'a': 1}]}, 'mark': 'bar', 'encoding': {'x': {'field': 'a'}}}\n\
+    let chart = "import vl_convert\nspec = \
+                 {'data': {'values': [{'a': 1}]}, 'mark': 'bar', 'encoding': {'x': {'field': 'a'}}}\n\
                  int(vl_convert.vegalite_to_png(spec).startswith(b'\\x89PNG'))";
     assert_eq!(execute(&mut one.kernel, chart).await, shows(1));
     let (end, _) = execute(&mut one.kernel, "os = __import__('os')\nos._exit(7)").await;

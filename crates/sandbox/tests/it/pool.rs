@@ -81,7 +81,8 @@ fn the_pool_keeps_sandboxes_for_each_network_policy_in_use() {
     block_on(async {
         let (_backend, pool) = pool(1).await;
         let with_loopback = limits(|limits| limits.network = NetworkPolicy::Loopback);
-        let made = "import socket\ntry:\n    socket.socket().close()\n    n = 1\nexcept PermissionError:\n    n = 0\nn";
+        let made = "import socket\ntry:\n    socket.socket().close()\n    n = 1\n\
+                    except PermissionError:\n    n = 0\nn";
         for _ in 0..2 {
             let mut lease = pool.acquire(&with_loopback).await.unwrap();
             assert_eq!(execute(&mut lease.kernel, made).await, shows(1));

@@ -213,7 +213,8 @@ async fn cells_and_files_work(backend: &ProcessBackend) {
         .0,
         "1\n7\n"
     );
-    let code = "import subprocess\nlen(subprocess.run(['echo', 'hello'], capture_output=True, start_new_session=True).stdout)";
+    let code = "import subprocess\nlen(subprocess.run(['echo', 'hello'], capture_output=True, \
+                start_new_session=True).stdout)";
     assert_eq!(execute(&mut lease.kernel, code).await, shows(6));
     lease.sandbox.destroy().await.unwrap();
 }
@@ -248,7 +249,8 @@ fn attempts(lines: &[&str]) -> String {
         .to_owned();
     for line in lines {
         let attempt = format!(
-            "try:\n    {line}\n    reached.append({line:?})\nexcept (OSError, ProcessLookupError):\n    pass\n"
+            "try:\n    {line}\n    reached.append({line:?})\n\
+             except (OSError, ProcessLookupError):\n    pass\n"
         );
         code.push_str(&attempt);
     }
@@ -317,7 +319,8 @@ async fn nothing_of_the_host_is_reached(backend: &ProcessBackend) {
     assert_eq!((end, shown), shows(0), "{printed}");
     // Calls that pretend success have no effect.
     let code = format!(
-        "for change in (lambda: os.chmod('{file}', 0), lambda: os.utime('{file}', (0, 0))):\n    try:\n        change()\n    except OSError:\n        pass\n1"
+        "for change in (lambda: os.chmod('{file}', 0), lambda: os.utime('{file}', (0, 0))):\n    \
+         try:\n        change()\n    except OSError:\n        pass\n1"
     );
     assert_eq!(execute(&mut lease.kernel, &code).await, shows(1));
     let after = fs::metadata(Path::new(&file.to_string())).unwrap();
@@ -327,8 +330,8 @@ async fn nothing_of_the_host_is_reached(backend: &ProcessBackend) {
     );
     let status = "import re\nstatus = open('/proc/self/status').read()\n\
                   fields = dict(re.findall(r'(\\w+):\\s*(\\S+)', status))\n\
-                  int((fields['CapEff'], fields['CapPrm'], fields['CapInh'], fields['CapAmb']) == ('0' * 16,) * 4 \
-                  and fields['NoNewPrivs'] == '1' and fields['Seccomp'] == '2')";
+                  int((fields['CapEff'], fields['CapPrm'], fields['CapInh'], fields['CapAmb']) == ('0' * \
+                  16,) * 4 and fields['NoNewPrivs'] == '1' and fields['Seccomp'] == '2')";
     assert_eq!(execute(&mut lease.kernel, status).await, shows(1));
     let open = "sorted(int(n) for n in os.listdir('/proc/self/fd'))[-1]";
     let (_, shown) = execute(&mut lease.kernel, open).await;
@@ -427,11 +430,14 @@ async fn rlimits_hold(backend: &ProcessBackend) {
     });
     let mut lease = create(backend, &small).await.unwrap();
     let kinds = "import os, resource\n\
-                 def kind(action):\n    try:\n        action()\n    except BaseException as error:\n        return type(error).__name__ + str(getattr(error, 'errno', ''))\n\
-                 def forks():\n    for _ in range(5000):\n        if os.fork() == 0:\n            import time\n            time.sleep(1000)\n\
+                 def kind(action):\n    try:\n        action()\n    except BaseException as \
+                 error:\n        return type(error).__name__ + str(getattr(error, 'errno', ''))\n\
+                 def forks():\n    for _ in range(5000):\n        if os.fork() == 0:\n            import \
+                 time\n            time.sleep(1000)\n\
                  def files():\n    return [open('/dev/null') for _ in range(100)]\n\
                  def bytes_():\n    open('big', 'wb').write(bytes(2 << 20))\n\
-                 print(kind(lambda: b'x' * (8 << 30)), kind(forks), kind(files), kind(bytes_), resource.getrlimit(resource.RLIMIT_CORE), flush=True)";
+                 print(kind(lambda: b'x' * (8 << 30)), kind(forks), kind(files), kind(bytes_), \
+                 resource.getrlimit(resource.RLIMIT_CORE), flush=True)";
     assert_eq!(
         execute(&mut lease.kernel, kinds).await.0,
         End::Done(KernelOutcome::Completed)

@@ -133,7 +133,8 @@ impl ApiServer {
                 } else {
                     "v1beta1"
                 };
-                let version = json!({"groupVersion": format!("extensions.agents.x-k8s.io/{version}"), "version": version});
+                let version = json!({"groupVersion": format!("extensions.agents.x-k8s.io/{version}"),
+                    "version": version});
                 Some(found(&json!({
                     "kind": "APIGroup", "apiVersion": "v1", "name": "extensions.agents.x-k8s.io",
                     "versions": [version], "preferredVersion": version,

@@ -238,9 +238,14 @@ fn set_ready(store: &Store, object: &Value, ready: bool, reason: &str, message: 
         let status = if ready { "True" } else { "False" };
         let old = &it["status"]["conditions"][0];
         let same = old["status"] == status && old["reason"] == reason && old["message"] == message;
-        let since = if same { old["lastTransitionTime"].clone() } else { json!(timestamp()) };
+        let since = if same {
+            old["lastTransitionTime"].clone()
+        } else {
+            json!(timestamp())
+        };
         let condition = json!({
-            "type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
+            "type": "Ready", "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": since,
         });
         merge(&mut it["status"], &more);
         it["status"]["conditions"] = json!([condition]);

@@ -150,7 +150,8 @@ impl TestCluster {
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {"server": format!("http://{}", self.address)}}],
             "users": [{"name": "test", "user": {"token": token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": self.namespace()}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test",
+                "namespace": self.namespace()}}],
         });
         std::fs::write(&path, config.to_string()).unwrap();
         path

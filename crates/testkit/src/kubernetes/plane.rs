@@ -107,7 +107,8 @@ impl Plane {
                 "certificate-authority": self.folder.path().join("pki/apiserver.crt"),
             }}],
             "users": [{"name": "test", "user": {"token": token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test",
+                "namespace": namespace}}],
         });
         fs::write(&path, config.to_string()).unwrap();
         path

@@ -61,8 +61,8 @@ impl Resource {
 
     pub(super) fn precondition(&self, name: &str, wanted: &str, has: &str) -> Value {
         let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": Precondition failed: UID in precondition: {wanted}, UID in object \
-             meta: {has}",
+            "Operation cannot be fulfilled on {} \"{name}\": Precondition failed: UID in precondition: \
+             {wanted}, UID in object meta: {has}",
             self.qualified()
         );
         failure(409, "Conflict", &message)
@@ -79,7 +79,8 @@ impl Resource {
     pub(super) fn forbidden(&self, verb: &str, name: Option<&str>, namespace: &str, user: &str) -> Value {
         let named = name.map_or_else(String::new, |name| format!(" \"{name}\""));
         let message = format!(
-            "{}{named} is forbidden: User \"{user}\" cannot {verb} resource \"{}\" in API group \"{}\" in the namespace \"{namespace}\"",
+            "{}{named} is forbidden: User \"{user}\" cannot {verb} resource \"{}\" in API group \"{}\" in \
+             the namespace \"{namespace}\"",
             self.qualified(),
             self.plural,
             self.group

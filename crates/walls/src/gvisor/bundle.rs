@@ -84,7 +84,8 @@ pub(super) fn write(bundle: &Path, root: &Path, shared: &Path, config: &WallConf
     let text = json!({
         "ociVersion": "1.0.0",
         "hostname": "cellblock",
-        "process": process(&arguments, &["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN", "SYS_CHROOT"]),
+        "process": process(&arguments, &["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP",
+            "SETUID", "SYS_ADMIN", "SYS_CHROOT"]),
         "root": {"path": root, "readonly": true},
         "mounts": mounts(shared, config),
         "linux": {"namespaces": namespaces()},
@@ -179,7 +180,8 @@ fn root_directories() -> impl Iterator<Item = Value> {
 
 fn bind(source: &Path, target: &str, read_only: bool) -> Value {
     let mode = if read_only { "ro" } else { "rw" };
-    json!({"destination": target, "type": "bind", "source": source, "options": [mode, "rbind", "nosuid", "nodev"]})
+    json!({"destination": target, "type": "bind", "source": source,
+        "options": [mode, "rbind", "nosuid", "nodev"]})
 }
 
 fn memory(target: &str, mode: u32, bytes: u64) -> Value {

@@ -19,8 +19,9 @@ const STARTS: u32 = 5;
 /// Maximum duration of one such start.
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// Hint for installing one.
-pub(super) const INSTALL: &str = "install gVisor 20240729 or newer: Debian's package `runsc` of Debian 13 or of Debian 12's backports, \
-                                  or a release binary from gvisor.dev, as `runsc` on PATH";
+pub(super) const INSTALL: &str = "install gVisor 20240729 or newer: Debian's package `runsc` of Debian 13 \
+                                  or of Debian 12's backports, or a release binary from gvisor.dev, as \
+                                  `runsc` on PATH";
 
 /// A program that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

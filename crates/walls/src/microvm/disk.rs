@@ -19,13 +19,15 @@ use super::libraries;
 use crate::WallConfig;
 
 /// Commands of the host that code in a machine can run, where the host has them.
-const COMMANDS: &str = "sh bash dash [ arch awk b2sum base32 base64 basename bunzip2 bzip2 cat chmod chown cmp comm \
-    cp csplit cut date dd df diff dirname du echo egrep env expand expr factor false fgrep file find fmt fold free \
-    getconf grep gunzip gzip head hostname id join kill ldd less link ln locale ls mawk md5sum mkdir mkfifo mktemp more mv \
-    nice nl node nohup nproc numfmt od paste patch pgrep pkill printenv printf ps pwd readlink realpath rev rm rmdir sed \
-    seq sha1sum sha256sum sha512sum shuf sleep sort split stat stdbuf strings stty sum sync tac tail tar tee test \
-    timeout top touch tr true truncate tsort tty uname unexpand uniq unlink unxz unzip uptime users vdir wc which \
-    who whoami xargs xz yes zcat zip zstd";
+const COMMANDS: &str = "sh bash dash [ arch awk b2sum base32 base64 basename bunzip2 bzip2 cat chmod \
+                        chown cmp comm cp csplit cut date dd df diff dirname du echo egrep env expand \
+                        expr factor false fgrep file find fmt fold free getconf grep gunzip gzip head \
+                        hostname id join kill ldd less link ln locale ls mawk md5sum mkdir mkfifo mktemp \
+                        more mv nice nl node nohup nproc numfmt od paste patch pgrep pkill printenv \
+                        printf ps pwd readlink realpath rev rm rmdir sed seq sha1sum sha256sum sha512sum \
+                        shuf sleep sort split stat stdbuf strings stty sum sync tac tail tar tee test \
+                        timeout top touch tr true truncate tsort tty uname unexpand uniq unlink unxz \
+                        unzip uptime users vdir wc which who whoami xargs xz yes zcat zip zstd";
 const FOLDERS: [&str; 2] = ["/usr/bin", "/bin"];
 /// Directories of the disk.
 const DIRECTORIES: [&str; 19] = [

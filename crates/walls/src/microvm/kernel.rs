@@ -215,8 +215,10 @@ mod tests {
         let folder = root.path().join("lib/modules/6.1-x");
         fs::create_dir_all(&folder).unwrap();
         fs::create_dir_all(root.path().join("boot")).unwrap();
-        let lines = "a/virtio_mmio.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\na/virtio.ko.xz: a/virtio_ring.ko.xz\n\
-            a/virtio_ring.ko.xz:\nb/virtio_blk.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\nc/vsock.ko.xz:\nc/other.ko.xz:\n";
+        let lines = "a/virtio_mmio.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\n\
+                     a/virtio.ko.xz: a/virtio_ring.ko.xz\n\
+                     a/virtio_ring.ko.xz:\nb/virtio_blk.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\n\
+                     c/vsock.ko.xz:\nc/other.ko.xz:\n";
         fs::write(folder.join("modules.dep"), lines).unwrap();
         let path = root.path().join("boot/vmlinuz-6.1-x");
         fs::write(&path, "").unwrap();

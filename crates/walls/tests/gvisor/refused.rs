@@ -32,8 +32,10 @@ fn a_missing_an_old_and_a_crashing_runsc_are_errors_that_say_what_to_install() {
             ),
             (
                 Some(format!(
-                    "{version} && exit\ncount={0}/count\necho >>$count\n[ $(wc -l <$count) -lt 3 ] && echo works && exit\n\
-                     echo 'panic: running on goroutine 1 (task goroutine for kernel.Task is 0)' >&2\nexit 2",
+                    "{version} && exit\ncount={0}/count\necho >>$count\n\
+                     [ $(wc -l <$count) -lt 3 ] && echo works && exit\n\
+                     echo 'panic: running on goroutine 1 (task goroutine for kernel.Task is 0)' >&2\n\
+                     exit 2",
                     folder.path().display()
                 )),
                 "failed in start 3 of 5 of an empty machine: exit status: 2: panic: running on goroutine",

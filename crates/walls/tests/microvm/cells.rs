@@ -51,20 +51,24 @@ fn code_runs_confined_by_the_machine_s_own_kernel_without_a_network() {
             assert!(report.is_active(active), "{active}");
         }
         let mut lease = lease().await;
-        let code = "import os\nint(os.getuid() == 1000 and not [it for it in os.listdir('/dev') if it.startswith('v')])";
+        let code = "import os\nint(os.getuid() == 1000 and not [it for it in os.listdir('/dev') if \
+                    it.startswith('v')])";
         assert_eq!(execute(&mut lease.kernel, code).await, shows(1));
-        let code = "import socket\ntry:\n    socket.create_connection(('1.1.1.1', 53), 2)\n    said = 0\nexcept OSError:\n    said = 1\nsaid";
+        let code = "import socket\ntry:\n    socket.create_connection(('1.1.1.1', 53), 2)\n    said = 0\n\
+                    except OSError:\n    said = 1\nsaid";
         assert_eq!(execute(&mut lease.kernel, code).await, shows(1));
-        let code = "import subprocess\nint(subprocess.run('ls /usr/bin | grep -c . && tar --version', shell=True, capture_output=True).returncode == 0)";
+        let code = "import subprocess\nint(subprocess.run('ls /usr/bin | grep -c . && tar --version', \
+                    shell=True, capture_output=True).returncode == 0)";
         assert_eq!(execute(&mut lease.kernel, code).await, shows(1));
         lease.sandbox.destroy().await.unwrap();
     });
 }
 
 const CODE: &str = "import os, random, ssl, time, uuid\nimport numpy as np\n\
-    boot = open('/proc/sys/kernel/random/uuid').read().strip()\n\
-    ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), np.random.random(), ssl.RAND_bytes(8).hex(),\n\
-    np.random.default_rng().random(), boot, os.uname().nodename, time.time())))";
+                    boot = open('/proc/sys/kernel/random/uuid').read().strip()\n\
+                    ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), \
+                    np.random.random(), ssl.RAND_bytes(8).hex(),\n\
+                    np.random.default_rng().random(), boot, os.uname().nodename, time.time())))";
 
 #[test]
 fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own_and_the_right_time() {

@@ -59,7 +59,8 @@ fn a_missing_kernel_and_a_machine_that_does_not_start_are_errors() {
         );
         let broken = script(
             folder.path(),
-            "[ \"$1\" = --version ] && echo 'QEMU emulator version 10.0.2' && exit\necho 'no such machine' >&2\nexit 1",
+            "[ \"$1\" = --version ] && echo 'QEMU emulator version 10.0.2' && exit\n\
+             echo 'no such machine' >&2\nexit 1",
         );
         let error = microvm::start(with_qemu(image, broken))
             .await

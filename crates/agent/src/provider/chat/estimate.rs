@@ -56,13 +56,15 @@ mod tests {
         let message = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
         assert_eq!(estimate(&message(json!("eight ch"))), 4 + 2);
         assert_eq!(estimate(&message(json!("\u{4f60}\u{597d}"))), 4 + 2);
-        let picture = json!([{"type": "image_url", "image_url": {"url": "x".repeat(4000)}}, {"type": "text", "text": "look"}]);
+        let picture = json!([{"type": "image_url", "image_url": {"url": "x".repeat(4000)}},
+            {"type": "text", "text": "look"}]);
         assert_eq!(estimate(&message(picture)), 4 + 765 + 1);
         let mut with = message(json!("x"));
         with["tools"] = json!([{"type": "function", "function": {"name": "f"}}]);
         assert_eq!(estimate(&with), 4 + 1 + 12);
         let call = json!({"messages": [{"role": "assistant", "content": null, "tool_calls": [
-            {"id": "call_with_a_long_id", "type": "function", "function": {"name": "find", "arguments": "{\"a\": 1}"}},
+            {"id": "call_with_a_long_id", "type": "function",
+                "function": {"name": "find", "arguments": "{\"a\": 1}"}},
         ]}]});
         assert_eq!(estimate(&call), 4 + 1 + 2);
     }

@@ -24,7 +24,8 @@ async fn whole(reply: Reply) -> Vec<ModelEvent> {
 }
 
 fn delta(delta: &Value) -> Value {
-    json!({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+    json!({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta,
+        "finish_reason": null}]})
 }
 
 fn calls(fragments: &Value) -> Value {
@@ -64,15 +65,16 @@ fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
 
 #[tokio::test]
 async fn an_answer_as_openai_streams_it() {
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12,
-        "prompt_tokens_details": {"cached_tokens": 2}, "completion_tokens_details": {"reasoning_tokens": 3}}});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7,
+        "total_tokens": 12,
+        "prompt_tokens_details": {"cached_tokens": 2},
+        "completion_tokens_details": {"reasoning_tokens": 3}}});
     let chunks = [
         delta(&json!({"role": "assistant", "content": ""})),
         delta(&json!({"content": "Let me "})),
         delta(&json!({"content": "see"})),
-        calls(
-            &json!([{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]),
-        ),
+        calls(&json!([{"index": 0, "id": "c1", "type": "function",
+                "function": {"name": "f", "arguments": ""}}])),
         calls(&json!([{"index": 0, "function": {"arguments": "{\"a\""}}])),
         calls(&json!([{"index": 0, "function": {"arguments": ":1}"}}])),
         stop("tool_calls"),
@@ -258,7 +260,8 @@ async fn heartbeats_carriage_returns_and_empty_choices_are_understood() {
     let start = json!({"choices": [], "prompt_filter_results": []});
     let (so, end) = (delta(&json!({"content": "so"})), stop("stop"));
     let stream = format!(
-        ": hello\r\n\r\ndata: {start}\r\n\r\n:\r\n\r\ndata:{so}\r\n\r\ndata:\r\n\r\ndata: {end}\r\n\r\ndata: [DONE]\r\n\r\n"
+        ": hello\r\n\r\ndata: {start}\r\n\r\n:\r\n\r\ndata:{so}\r\n\r\ndata:\r\n\r\ndata: {end}\r\n\r\n\
+         data: [DONE]\r\n\r\n"
     );
     assert_eq!(
         whole(Reply::raw(&stream).pieces(3)).await,
@@ -291,7 +294,8 @@ async fn a_stream_without_an_end_is_complete_if_it_gave_a_reason() {
 
 #[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
-    let body = json!({"object": "chat.completion", "usage": {"prompt_tokens": 1, "completion_tokens": 2}, "choices": [{
+    let body = json!({"object": "chat.completion", "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+        "choices": [{
         "message": {"role": "assistant", "content": [{"type": "text", "text": "so"}],
                     "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]},
         "finish_reason": "tool_calls",

@@ -43,7 +43,8 @@ impl Provider for Responses {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
             if !request.sampling.stop.is_empty() {
-                let message = "this model's provider is asked over the Responses API, which has no `stop`; leave it out";
+                let message = "this model's provider is asked over the Responses API, which has no \
+                               `stop`; leave it out";
                 return Err(ProviderError::Unsupported {
                     param: "stop",
                     message: message.to_owned(),

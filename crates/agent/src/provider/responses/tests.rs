@@ -161,7 +161,8 @@ async fn an_answer_without_deltas_is_given_once() {
 
 #[tokio::test]
 async fn items_that_the_server_runs_by_itself_are_left_to_it() {
-    let item = json!({"type": "code_interpreter_call", "id": "ci_1", "code": "1", "container_id": "c", "outputs": null});
+    let item = json!({"type": "code_interpreter_call", "id": "ci_1", "code": "1", "container_id": "c",
+        "outputs": null});
     let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
     let delta = json!({"type": "response.code_interpreter_call_code.delta", "item_id": "ci_1", "delta": "1"});
     let unknown = json!({"type": "acme:weather", "of": "tomorrow"});
@@ -188,7 +189,8 @@ async fn an_answer_that_was_cut_short_says_why() {
 async fn an_error_in_either_form_is_one() {
     let delta =
         json!({"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "delta": "so"});
-    let failed = json!({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "sk-secret broke"}}});
+    let failed = json!({"type": "response.failed", "response": {"error": {"code": "server_error",
+        "message": "sk-secret broke"}}});
     let flat = json!({"type": "error", "code": "server_error", "message": "sk-secret broke", "param": null});
     let nested = json!({"type": "error", "error": {"code": "server_error", "message": "sk-secret broke"}});
     let bare = json!({"error": {"code": "server_error", "message": "sk-secret broke"}});
@@ -296,11 +298,14 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
 
 #[tokio::test]
 async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_wanted() {
-    let item = json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "opaque"});
+    let item = json!({"id": "rs_1", "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "opaque"});
     let reply = || {
         Reply::events(&[
-            json!({"type": "response.output_item.added", "output_index": 0, "item": {"id": "rs_1", "type": "reasoning", "summary": []}}),
-            json!({"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0, "delta": "hm"}),
+            json!({"type": "response.output_item.added", "output_index": 0,
+                "item": {"id": "rs_1", "type": "reasoning", "summary": []}}),
+            json!({"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0,
+                "delta": "hm"}),
             json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
             json!({"type": "response.completed", "response": {"status": "completed", "output": [item]}}),
         ])

@@ -194,7 +194,8 @@ async fn invalid_responses_are_described() {
 
 #[tokio::test]
 async fn the_models_of_a_server_are_those_that_it_lists() {
-    let body = json!({"object": "list", "data": [{"id": "a", "created": 5}, {"id": "b/c", "owned_by": "x"}, {"name": "no id"}]});
+    let body = json!({"object": "list", "data": [{"id": "a", "created": 5},
+        {"id": "b/c", "owned_by": "x"}, {"name": "no id"}]});
     let listed = Reply::new(200, "content-type: application/json\r\n", &body.to_string());
     let server = Server::start(vec![listed, Reply::new(404, "", "no"), Reply::raw("<html>")]).await;
     let provider = ChatCompletions::new(endpoint(&server.base));

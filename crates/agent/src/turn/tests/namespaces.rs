@@ -10,7 +10,8 @@ fn tools() -> Value {
     let function = |name: &str| json!({"type": "function", "name": name});
     json!([
         {"type": "code_interpreter", "container": {"type": "auto"}},
-        {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [function("find"), function("code_interpreter")]},
+        {"type": "namespace", "name": "crm", "description": "Customers.",
+            "tools": [function("find"), function("code_interpreter")]},
         function("crm__find"),
     ])
 }
@@ -64,7 +65,10 @@ async fn a_call_in_a_namespace_is_handed_to_the_client_under_its_own_name() {
 
 #[tokio::test]
 async fn a_call_that_is_sent_back_has_the_name_that_the_model_knows() {
-    let call = |id: &str, namespace: Value| json!({"type": "function_call", "call_id": id, "name": "find", "namespace": namespace, "arguments": "{}"});
+    let call = |id: &str, namespace: Value| {
+        json!({"type": "function_call", "call_id": id,
+        "name": "find", "namespace": namespace, "arguments": "{}"})
+    };
     let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "ann"});
     let input = json!([
         {"role": "user", "content": "who?"},
@@ -94,7 +98,10 @@ async fn a_choice_of_a_function_in_a_namespace_has_the_name_that_the_model_knows
     };
     let known = json!({"type": "function", "name": "crm__find_2"});
     assert_eq!(chosen(function.clone()).await, known);
-    let allowed = |function: &Value| json!({"type": "allowed_tools", "mode": "auto", "tools": [function, {"type": "code_interpreter"}]});
+    let allowed = |function: &Value| {
+        json!({"type": "allowed_tools", "mode": "auto",
+        "tools": [function, {"type": "code_interpreter"}]})
+    };
     assert_eq!(chosen(allowed(&function)).await, allowed(&known));
 }
 

@@ -434,7 +434,8 @@ async fn a_turn_without_an_answer_says_what_there_is_and_what_is_missing() {
     assert_eq!(report["stop_reason"], "bounded_runtime_budget");
     assert_eq!(
         report["gaps"],
-        json!([{"code": "step_budget_exhausted", "message": "the turn ended after 3 steps, before an answer was complete"}])
+        json!([{"code": "step_budget_exhausted",
+            "message": "the turn ended after 3 steps, before an answer was complete"}])
     );
     let text = items(&played, "message")[0]["content"][0]["text"]
         .as_str()

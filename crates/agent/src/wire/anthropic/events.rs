@@ -159,7 +159,8 @@ impl MessageEvents {
                         json!({"type": self.caller, "tool_id": use_id(&caller_id)})
                     }
                 };
-                let block = json!({"type": "tool_use", "id": call.call_id, "name": call.name, "input": {}, "caller": caller});
+                let block = json!({"type": "tool_use", "id": call.call_id, "name": call.name,
+                    "input": {}, "caller": caller});
                 self.blocks.start(place, block);
             }
             Item::CodeInterpreterCall(call) => {
@@ -276,7 +277,8 @@ impl MessageEvents {
 }
 
 fn used(item: &str, name: &str) -> Value {
-    json!({"type": "server_tool_use", "id": use_id(item), "name": name, "input": {}, "caller": {"type": "direct"}})
+    json!({"type": "server_tool_use", "id": use_id(item), "name": name, "input": {},
+        "caller": {"type": "direct"}})
 }
 
 /// Returns the usage; this API counts cached tokens separately.

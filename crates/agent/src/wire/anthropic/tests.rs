@@ -48,7 +48,8 @@ fn names(events: &[Value]) -> Vec<String> {
 
 #[test]
 fn code_that_waits_is_ended_only_in_the_message_in_which_it_ends() {
-    let content = json!([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "f()"}},
+    let content = json!([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution",
+        "input": {"code": "f()"}},
                          {"type": "tool_use", "id": "c1", "name": "f", "input": {},
                           "caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}}]);
     let answer = json!([{"type": "tool_result", "tool_use_id": "c1", "content": "7"}]);
@@ -154,7 +155,8 @@ fn thinking_has_its_signature_and_only_clients_that_ask_see_it() {
     );
     let message = whole(told(&read(&json!({})).unwrap(), write)).unwrap();
     assert_eq!(message["content"], json!([]));
-    let back = json!([{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "sealed"}]}]);
+    let back = json!([{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm",
+        "signature": "sealed"}]}]);
     let back = read(&json!({ "messages": back })).unwrap();
     assert_eq!(json!(back.request.input[0])["encrypted_content"], "sealed");
 }
@@ -208,7 +210,8 @@ fn cached_tokens_are_counted_separately() {
     }));
     assert_eq!(
         message.unwrap()["usage"],
-        json!({"input_tokens": 40, "output_tokens": 7, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 0})
+        json!({"input_tokens": 40, "output_tokens": 7, "cache_read_input_tokens": 60,
+            "cache_creation_input_tokens": 0})
     );
 }
 

@@ -155,7 +155,8 @@ fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
             if offered.is_programmatic() {
                 let path = function.path("allowed_callers");
                 let message = format!(
-                    "`{path}`: code can call functions of the client only in `/v1/responses`; remove `allowed_callers`"
+                    "`{path}`: code can call functions of the client only in `/v1/responses`; remove \
+                     `allowed_callers`"
                 );
                 return Err(ApiError::invalid(path, "unsupported_parameter", message));
             }

@@ -14,7 +14,9 @@ use crate::wire::item::{
 /// Maximum number of items in a request.
 pub(super) const MAX_ITEMS: usize = 10_000;
 
-const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `mcp_list_tools`, `mcp_call`, `compaction` or `item_reference`";
+const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, \
+                     `code_interpreter_call`, `mcp_list_tools`, `mcp_call`, `compaction` or \
+                     `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
 /// Parses `input`.

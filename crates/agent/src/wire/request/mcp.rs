@@ -46,8 +46,8 @@ fn approval(fields: &Fields<'_>) -> Result<(), ApiError> {
 pub(super) fn no_approvals(fields: &Fields<'_>, key: &str) -> ApiError {
     let path = fields.path(key);
     let message = format!(
-        "`{path}`: approvals are not supported; send the tool with `\"require_approval\": \"never\"`, and `allowed_tools` to bound what may \
-         be called"
+        "`{path}`: approvals are not supported; send the tool with `\"require_approval\": \"never\"`, and \
+         `allowed_tools` to bound what may be called"
     );
     ApiError::invalid(path, "unsupported_parameter", message)
 }

@@ -38,7 +38,8 @@ pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<Str
     }
     if let Some(id) = reading.unanswered() {
         let message = format!(
-            "the tool call `{id}` has no result; send a message with the role `tool` and this `tool_call_id` after it"
+            "the tool call `{id}` has no result; send a message with the role `tool` and this \
+             `tool_call_id` after it"
         );
         return Err(ApiError::invalid("messages", "missing_call_output", message));
     }
@@ -85,7 +86,8 @@ impl MessageParser<'_> {
             "function" => {
                 let path = fields.path("role");
                 let message = format!(
-                    "`{path}` is `function`, which is not supported: send calls in `tool_calls` and results with the role `tool`"
+                    "`{path}` is `function`, which is not supported: send calls in `tool_calls` and \
+                     results with the role `tool`"
                 );
                 return Err(ApiError::invalid(path, "invalid_value", message));
             }
@@ -171,7 +173,8 @@ impl MessageParser<'_> {
         let Some(answered) = self.calls.get_mut(&call_id) else {
             let path = fields.path("tool_call_id");
             let message = format!(
-                "there is no tool call `{call_id}` before `{path}`; send the assistant's message with its `tool_calls` too"
+                "there is no tool call `{call_id}` before `{path}`; send the assistant's message with its \
+                 `tool_calls` too"
             );
             return Err(ApiError::invalid(path, "unknown_call_id", message));
         };

@@ -54,7 +54,8 @@ pub(super) fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
         return Ok(());
     };
     let message = format!(
-        "`{name}` is what models call the tool of that type, which is offered as well; give the function another name"
+        "`{name}` is what models call the tool of that type, which is offered as well; give the function \
+         another name"
     );
     Err(ApiError::invalid(
         format!("tools[{index}].name"),

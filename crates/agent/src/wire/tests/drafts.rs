@@ -179,7 +179,8 @@ fn an_error_is_sent_in_both_forms_and_fails_the_response() {
             "code": "server_error",
             "message": "the provider cut the stream",
             "param": null,
-            "error": {"type": "model_error", "code": null, "message": "the provider cut the stream", "param": null},
+            "error": {"type": "model_error", "code": null, "message": "the provider cut the stream",
+                "param": null},
         })
     );
     assert_eq!(response.error.unwrap().code, "server_error");
@@ -331,7 +332,8 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<StreamEvent> {
 
 proptest! {
     #[test]
-    fn every_sequence_of_steps_gives_events_in_order(steps in prop::collection::vec(step(), 0..40), end in 0..3u8) {
+    fn every_sequence_of_steps_gives_events_in_order(steps in prop::collection::vec(step(), 0..40),
+        end in 0..3u8) {
         let events = json_of(&play(steps, end));
         prop_assert_eq!(Order::check(&events), Ok(()));
     }

@@ -6,7 +6,10 @@ use super::parse;
 use crate::wire::{Response, ToolChoice, ToolName};
 
 fn namespace(name: &str, functions: &[&str]) -> Value {
-    let function = |name: &&str| json!({"type": "function", "name": name, "description": null, "parameters": {"type": "object"}, "strict": false});
+    let function = |name: &&str| {
+        json!({"type": "function", "name": name, "description": null,
+        "parameters": {"type": "object"}, "strict": false})
+    };
     let functions: Vec<_> = functions.iter().map(function).collect();
     json!({"type": "namespace", "name": name, "description": "d", "tools": functions})
 }
@@ -25,9 +28,11 @@ fn a_namespace_is_returned_unchanged() {
 #[test]
 fn a_call_in_a_namespace_round_trips() {
     let items = json!([
-        {"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1", "name": "find", "namespace": "crm",
+        {"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1", "name": "find",
+            "namespace": "crm",
          "arguments": "{}"},
-        {"type": "function_call_output", "id": "fco_1", "status": "completed", "call_id": "c1", "output": "ok"},
+        {"type": "function_call_output", "id": "fco_1", "status": "completed", "call_id": "c1",
+            "output": "ok"},
     ]);
     let request = parse(&json!({"model": "m", "input": items})).unwrap();
     assert_eq!(json!(request.input), items);
@@ -36,7 +41,8 @@ fn a_call_in_a_namespace_round_trips() {
 #[test]
 fn a_choice_names_a_function_with_its_namespace_or_without_where_it_is_the_only_one() {
     let tools = json!([
-        namespace("crm", &["find", "add"]), namespace("shop", &["find", "buy"]), {"type": "function", "name": "buy"},
+        namespace("crm", &["find", "add"]), namespace("shop", &["find", "buy"]),
+        {"type": "function", "name": "buy"},
     ]);
     let chosen = |choice: Value| {
         let body = json!({"model": "m", "input": "x", "tools": tools, "tool_choice": choice});
@@ -126,7 +132,7 @@ fn an_unsupported_hosted_tool_is_rejected_with_a_fix() {
     let error = parse(&json!({"model": "m", "input": "x", "tools": tools})).unwrap_err();
     assert_eq!(
         error.message,
-        "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `code_interpreter` or `mcp`; this server has no other \
-         tools, so leave it out"
+        "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `code_interpreter` or `mcp`; \
+         this server has no other tools, so leave it out"
     );
 }

@@ -40,12 +40,14 @@ fn what_sdks_send_is_read_and_what_nobody_knows_is_ignored() {
         ],
         "tools": [
             {"type": "function", "name": "get_weather", "parameters": {"type": "object"}},
-            {"type": "code_interpreter", "container": {"type": "auto", "memory_limit": "1g", "network_policy": {"type": "disabled"}}},
+            {"type": "code_interpreter", "container": {"type": "auto", "memory_limit": "1g",
+                "network_policy": {"type": "disabled"}}},
         ],
         "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "code_interpreter"}]},
         "include": ["code_interpreter_call.outputs", "of.tomorrow"],
         "metadata": {"run": "7"},
-        "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}}, "verbosity": "low"},
+        "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}},
+            "verbosity": "low"},
         "reasoning": {"effort": "low"},
         "truncation": "auto",
         "max_output_tokens": 64, "max_tool_calls": 3, "top_logprobs": 2, "temperature": 0.5,
@@ -66,21 +68,27 @@ fn what_sdks_send_is_read_and_what_nobody_knows_is_ignored() {
     };
     assert_eq!(*tools, [ToolName::CodeInterpreter]);
     insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(json!({
-        "input": request.input, "tools": request.tools, "tool_choice": request.tool_choice, "text": request.text,
+        "input": request.input, "tools": request.tools, "tool_choice": request.tool_choice,
+        "text": request.text,
     })); });
 }
 
 #[test]
 fn items_of_a_response_can_be_sent_back_unchanged() {
     let items = json!([
-        {"type": "reasoning", "id": "rs_1", "status": "completed", "summary": [{"type": "summary_text", "text": "s"}],
+        {"type": "reasoning", "id": "rs_1", "status": "completed",
+            "summary": [{"type": "summary_text", "text": "s"}],
          "content": [{"type": "reasoning_text", "text": "t"}], "encrypted_content": "x"},
-        {"type": "code_interpreter_call", "id": "ci_1", "status": "failed", "container_id": "cntr_1", "code": "1",
+        {"type": "code_interpreter_call", "id": "ci_1", "status": "failed", "container_id": "cntr_1",
+            "code": "1",
          "outputs": [{"type": "logs", "logs": "1"}, {"type": "image", "url": "data:"}]},
-        {"type": "code_interpreter_call", "id": "ci_2", "status": "incomplete", "container_id": "cntr_1", "code": null,
+        {"type": "code_interpreter_call", "id": "ci_2", "status": "incomplete", "container_id": "cntr_1",
+            "code": null,
          "outputs": null},
-        {"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1", "name": "f", "arguments": "{"},
-        {"type": "function_call_output", "id": "fco_1", "status": "completed", "call_id": "c1", "output": "ok"},
+        {"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1", "name": "f",
+            "arguments": "{"},
+        {"type": "function_call_output", "id": "fco_1", "status": "completed", "call_id": "c1",
+            "output": "ok"},
         {"type": "function_call_output", "id": "fco_2", "status": "completed", "call_id": "c1",
          "output": [{"type": "input_text", "text": "ok"}]},
         {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [
@@ -103,7 +111,8 @@ fn an_item_of_the_interpreter_needs_neither_status_nor_outputs() {
     let request = parse(&json!({"model": "m", "input": [item]})).unwrap();
     assert_eq!(
         json!(request.input),
-        json!([{"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1",
+        json!([{"type": "code_interpreter_call", "id": "ci_1", "status": "completed",
+            "container_id": "cntr_1",
                 "code": "1", "outputs": null}])
     );
 }

@@ -34,7 +34,8 @@ async fn the_error_for_an_invalid_address_names_valid_ones() {
         assert_eq!(
             error.to_string(),
             format!(
-                "could not open the store {address}: expected memory:, an absolute path, file:///path or s3://bucket/prefix"
+                "could not open the store {address}: expected memory:, an absolute path, file:///path or \
+                 s3://bucket/prefix"
             )
         );
     }
@@ -46,6 +47,7 @@ async fn a_bucket_needs_the_feature() {
     let error = Store::open("s3://bucket/x").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "could not open the store s3://bucket/x: this build lacks `s3`: rebuild with `--features s3` (or `--features full`)"
+        "could not open the store s3://bucket/x: this build lacks `s3`: rebuild with `--features s3` (or \
+         `--features full`)"
     );
 }

@@ -60,7 +60,8 @@ pub(super) async fn one(store: &Store, named: &str) -> Result<Metadata> {
     }
     found.pop().ok_or_else(|| {
         Error::Refused(format!(
-            "no artifact's sha256 begins with `{shown}`, and none has that name; `cellblock artifact list` shows them"
+            "no artifact's sha256 begins with `{shown}`, and none has that name; `cellblock artifact \
+             list` shows them"
         ))
     })
 }

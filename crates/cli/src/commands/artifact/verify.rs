@@ -94,11 +94,12 @@ fn advise(has_remote: bool, repaired: bool) -> String {
             )
         }
         (true, true) => format!(
-            "the store that {remote} names does not have them intact either; remove them, and run again what made them"
+            "the store that {remote} names does not have them intact either; remove them, and run again \
+             what made them"
         ),
         (false, _) => format!(
-            "if another store has them, name it in {remote} and run `cellblock artifact verify --repair`; else remove them, and run \
-             again what made them"
+            "if another store has them, name it in {remote} and run `cellblock artifact verify --repair`; \
+             else remove them, and run again what made them"
         ),
     }
 }

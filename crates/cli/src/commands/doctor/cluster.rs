@@ -14,8 +14,8 @@ use crate::progress::Display;
 use crate::render::{BAD, GOOD, styled};
 use crate::sanitize;
 
-const NO_PODS: &str = "doctor: `--kubernetes` examines the cluster of a server, and its configuration has no `backend: kubernetes`; name \
-                       another one with `--config`";
+const NO_PODS: &str = "doctor: `--kubernetes` examines the cluster of a server, and its configuration has \
+                       no `backend: kubernetes`; name another one with `--config`";
 
 /// Findings about a cluster.
 #[derive(Debug, Serialize)]

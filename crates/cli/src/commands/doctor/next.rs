@@ -49,8 +49,10 @@ static SETTINGS: [Setting; 3] = [
         preventing: "1",
         spares_root: true,
         step: NextStep {
-            purpose: "permit this program user namespaces under AppArmor; inside a container, do this on the host",
-            command: "cellblock doctor --apparmor-profile | sudo tee /etc/apparmor.d/cellblock && sudo apparmor_parser --replace /etc/apparmor.d/cellblock",
+            purpose: "permit this program user namespaces under AppArmor; inside a container, do this on \
+                      the host",
+            command: "cellblock doctor --apparmor-profile | sudo tee /etc/apparmor.d/cellblock && sudo \
+                      apparmor_parser --replace /etc/apparmor.d/cellblock",
         },
     },
 ];
@@ -95,7 +97,8 @@ impl Facts {
             match self.enclosure {
                 Some(Enclosure::Docker) => add(
                     "permit sandboxes in the container",
-                    "docker run --security-opt seccomp=deploy/seccomp.json --security-opt systempaths=unconfined …",
+                    "docker run --security-opt seccomp=deploy/seccomp.json --security-opt \
+                     systempaths=unconfined …",
                 ),
                 Some(Enclosure::Podman) => add(
                     "permit sandboxes in the container",
@@ -112,7 +115,8 @@ impl Facts {
             if lacks(&["own_user_id"]) {
                 add(
                     "give each sandbox a user id of its own (with numbers that no other user has)",
-                    "sudo apt install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 \"$USER\"",
+                    "sudo apt install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids \
+                     100000-165535 \"$USER\"",
                 );
             }
             if lacks(&["memory_cgroup", "process_cgroup", "cpu_cgroup"]) {
@@ -165,7 +169,8 @@ mod tests {
         assert_eq!(
             commands(&restricted, &["user_namespace"]),
             [
-                "cellblock doctor --apparmor-profile | sudo tee /etc/apparmor.d/cellblock && sudo apparmor_parser --replace /etc/apparmor.d/cellblock"
+                "cellblock doctor --apparmor-profile | sudo tee /etc/apparmor.d/cellblock && sudo \
+                 apparmor_parser --replace /etc/apparmor.d/cellblock"
             ]
         );
         assert_eq!(commands(&restricted, &["seccomp"]), [""; 0]);

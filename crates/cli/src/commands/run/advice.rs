@@ -44,8 +44,8 @@ fn of_file(message: &str, folder: &Path) -> Option<String> {
         input = format!("'{input}'");
     }
     Some(format!(
-        "`{name}` is a file of this computer, and the sandbox does not see those; `cellblock run --input {input} …` binds \
-         its content to the variable `{variable}`"
+        "`{name}` is a file of this computer, and the sandbox does not see those; `cellblock run --input \
+         {input} …` binds its content to the variable `{variable}`"
     ))
 }
 
@@ -55,8 +55,8 @@ fn of_module(message: &str, network: NetworkPolicy, folder: &Path) -> Option<Str
     let own = format!("{module}.py");
     if folder.join(&own).is_file() {
         return Some(format!(
-            "`{own}` is a file of this computer, and the sandbox does not see those; `cellblock run --setup {own} …` runs it first, \
-             and its functions are there without an import"
+            "`{own}` is a file of this computer, and the sandbox does not see those; `cellblock run \
+             --setup {own} …` runs it first, and its functions are there without an import"
         ));
     }
     if NO_PACKAGES.contains(&module) {
@@ -65,11 +65,12 @@ fn of_module(message: &str, network: NetworkPolicy, folder: &Path) -> Option<Str
     if CLIENTS.contains(&module) {
         return Some(match network {
             NetworkPolicy::Egress => format!(
-                "install `{module}` in the cell, with `!pip install {module}`; `--allow` has to name the hosts of a package index"
+                "install `{module}` in the cell, with `!pip install {module}`; `--allow` has to name the \
+                 hosts of a package index"
             ),
             _ => format!(
-                "`{module}` needs a network, and this sandbox has none; `--network egress --allow HOST` gives it one, or bind data with \
-                 `--input NAME=PATH`"
+                "`{module}` needs a network, and this sandbox has none; `--network egress --allow HOST` \
+                 gives it one, or bind data with `--input NAME=PATH`"
             ),
         });
     }

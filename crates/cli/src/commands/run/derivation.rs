@@ -24,7 +24,8 @@ impl RunState {
     pub(super) async fn derive(&mut self, args: &RunArgs, interpreter: &Interpreter) -> Result<RunEnd> {
         let [named] = &self.cells[..] else {
             return Err(Error::Refused(format!(
-                "a call of the derivation toolset is one cell, {} were given; give one FILE without `# %%` lines, or one --code",
+                "a call of the derivation toolset is one cell, {} were given; give one FILE without `# \
+                 %%` lines, or one --code",
                 self.cells.len()
             )));
         };

@@ -28,8 +28,8 @@ serve: there is no model to answer with; run `cellblock serve --demo` to try it 
         base_url: http://127.0.0.1:11434/v1
 ";
 
-const WARM_ELSEWHERE: &str = "serve: `--warm` takes sandboxes of this machine, and the configuration takes those of `sandbox_url` or of pods; \
-                              remove one of the two";
+const WARM_ELSEWHERE: &str = "serve: `--warm` takes sandboxes of this machine, and the configuration \
+                              takes those of `sandbox_url` or of pods; remove one of the two";
 
 /// A configuration and a command line that were read, with the keys and files that they name.
 #[derive(Debug)]

@@ -43,7 +43,9 @@ enum AttachEnd {
 pub(super) async fn attach(args: &AttachArgs) -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(Error::Refused(
-            "attach: standard input and output are not a terminal; `session exec --interactive` works without one".to_owned(),
+            "attach: standard input and output are not a terminal; `session exec --interactive` works \
+             without one"
+                .to_owned(),
         ));
     }
     let place = open(&args.session)?;

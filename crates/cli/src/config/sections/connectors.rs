@@ -178,7 +178,8 @@ fn check_sql(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) ->
     let url = match &connector.url {
         Some(GivenValue::Text(url)) => {
             if has_password(url) {
-                let text = "a configuration must not contain a password; read the URL with `{env: NAME}` or `{file: PATH}`";
+                let text = "a configuration must not contain a password; read the URL with `{env: NAME}` \
+                            or `{file: PATH}`";
                 check.wrong(&path, text);
             }
             Some(url.as_str())
@@ -216,7 +217,8 @@ fn check_given(path: &[&str], value: &GivenValue, check: &mut Check<'_>) {
     match value {
         GivenValue::Secret(source) => check_source(path, source, check),
         GivenValue::Text(_) if path.last().is_some_and(|name| is_secret(name)) => {
-            let text = "a configuration must not contain secrets; write `{env: NAME}` or `{file: PATH}` with its source";
+            let text = "a configuration must not contain secrets; write `{env: NAME}` or `{file: PATH}` \
+                        with its source";
             check.wrong(path, text);
         }
         GivenValue::Text(text) if text.contains('\0') => check.wrong(path, "must not have a NUL character"),

@@ -15,7 +15,8 @@ use crate::config::check::Check;
 use crate::config::file::LoadedConfig;
 use crate::config::sections::limits::LimitsSection;
 
-/// Hosts that code reaches with the network policy `egress`, through a proxy of the server. Sessions have it if a request asks for it and
+/// Hosts that code reaches with the network policy `egress`, through a proxy of the server.
+/// Sessions have it if a request asks for it and
 /// `limits.max_network` is `egress`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Egress")]

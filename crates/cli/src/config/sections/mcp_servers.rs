@@ -64,23 +64,24 @@ pub(in crate::config) fn has(server: &ServerOptions, key: &str) -> bool {
 fn check_server(server: &ServerOptions, name: &str, check: &mut Check<'_>) {
     let path = |key| ["mcp_servers", name, key];
     match (server.command.is_empty(), server.is_remote()) {
-            (true, false) => check.wrong(
-                &["mcp_servers", name],
-                "missing key `command`, the program and its arguments, such as `[uvx, weather-mcp]`, or `url`, the address of the server",
-            ),
-            (false, true) => check.wrong(
-                &path(if server.url.is_some() { "url" } else { "url_env" }),
-                "cannot be combined with `command`: a server is a program or a URL; remove one of the two",
-            ),
-            _ => {
-                for key in OF_PROGRAMS.into_iter().chain(OF_URLS) {
-                    if !has(server, key) && check.has(&path(key)) {
-                        let instead = if server.is_remote() { "url" } else { "command" };
-                        check.wrong(&path(key), format!("has no effect with `{instead}`; remove it"));
-                    }
+        (true, false) => check.wrong(
+            &["mcp_servers", name],
+            "missing key `command`, the program and its arguments, such as `[uvx, weather-mcp]`, or \
+             `url`, the address of the server",
+        ),
+        (false, true) => check.wrong(
+            &path(if server.url.is_some() { "url" } else { "url_env" }),
+            "cannot be combined with `command`: a server is a program or a URL; remove one of the two",
+        ),
+        _ => {
+            for key in OF_PROGRAMS.into_iter().chain(OF_URLS) {
+                if !has(server, key) && check.has(&path(key)) {
+                    let instead = if server.is_remote() { "url" } else { "command" };
+                    check.wrong(&path(key), format!("has no effect with `{instead}`; remove it"));
                 }
             }
         }
+    }
     check_names(server, name, check);
     check_limits(
         |key| vec!["mcp_servers", name, key],
@@ -107,12 +108,13 @@ fn check_names(server: &ServerOptions, name: &str, check: &mut Check<'_>) {
     ] {
         for key in shown.keys().filter(|key| is_secret(key)) {
             check.wrong(
-                    &["mcp_servers", name, forms[0], key],
-                    format!(
-                        "a configuration must not contain secrets; use `{}` with the name of an environment variable, or `{}` with a file",
-                        forms[1], forms[2]
-                    ),
-                );
+                &["mcp_servers", name, forms[0], key],
+                format!(
+                    "a configuration must not contain secrets; use `{}` with the name of an \
+                     environment variable, or `{}` with a file",
+                    forms[1], forms[2]
+                ),
+            );
         }
         for key in from.keys().filter(|key| shown.contains_key(*key)) {
             twice(&["mcp_servers", name, forms[1], key], forms[0], check);
@@ -139,9 +141,10 @@ fn check_names(server: &ServerOptions, name: &str, check: &mut Check<'_>) {
     let mut parameters = query.into_iter().flat_map(|(_, query)| query.split('&'));
     if parameters.any(|parameter| is_secret(parameter.split('=').next().unwrap_or_default())) {
         check.wrong(
-                &["mcp_servers", name, "url"],
-                "a configuration must not contain secrets; use `url_env` with the name of an environment variable that has the address",
-            );
+            &["mcp_servers", name, "url"],
+            "a configuration must not contain secrets; use `url_env` with the name of an environment \
+             variable that has the address",
+        );
     }
 }
 

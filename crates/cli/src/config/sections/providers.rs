@@ -54,15 +54,16 @@ pub(in crate::config) fn check_names(check: &mut Check<'_>) {
                 check.wrong_key(
                     &["providers", name, &key.name],
                     &key.origin,
-                    "a configuration must not contain keys; use `key_env` with the name of an environment variable, or `key_file`",
+                    "a configuration must not contain keys; use `key_env` with the name of an environment \
+                     variable, or `key_file`",
                 );
             }
         }
         if !keys.iter().any(|(key, _)| key.name == "type") {
             let tool = keys.iter().any(|(key, _)| key.name == "settings");
             let message = if tool {
-                "unknown tool; the only one is `code_interpreter`. A model provider needs a `type`: `chat`, `responses`, `scripted` or \
-                 `demo`"
+                "unknown tool; the only one is `code_interpreter`. A model provider needs a `type`: \
+                 `chat`, `responses`, `scripted` or `demo`"
             } else {
                 "missing key `type`: `chat` for Chat Completions, `responses`, `scripted` or `demo`"
             };
@@ -119,7 +120,9 @@ impl JsonSchema for Providers {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Model providers by name, and the tool `code_interpreter`. A request goes to the provider that lists its model; otherwise to the one with the longest matching prefix.",
+            "description": "Model providers by name, and the tool `code_interpreter`. A request goes to \
+                            the provider that lists its model; otherwise to the one with the longest \
+                            matching prefix.",
             "type": "object",
             "properties": {"code_interpreter": generator.subschema_for::<CodeInterpreter>()},
             "additionalProperties": generator.subschema_for::<ProviderSection>(),

@@ -123,7 +123,8 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "mcp_servers: {a: {url: 'https://h/', headers: {Authorization: Bearer hunter2}}}",
         "mcp_servers: {a: {url: 'https://h/', key_env: A, key_file: secret}}",
         "mcp_servers: {a: {command: [x], env: {X: a}, env_from: {X: B, Y: C}, env_files: {Y: secret}}}",
-        "mcp_servers: {a: {command: [x], env_from: {X: CELLBLOCK_TEST_NO_SUCH_KEY}, env_files: {Y: nowhere, Z: empty}}}",
+        "mcp_servers: \
+         {a: {command: [x], env_from: {X: CELLBLOCK_TEST_NO_SUCH_KEY}, env_files: {Y: nowhere, Z: empty}}}",
         "mcp_servers: {a: {url: 'https://h/', headers_files: {Authorization: nowhere}}}",
         "mcp_servers: {a: {url: 'https://h/', key_env: CELLBLOCK_TEST_NO_SUCH_KEY}}",
         "mcp_servers: {a: {url: 'https://user:hunter2@h/'}}",
@@ -171,7 +172,8 @@ async fn a_server_gets_its_secrets() {
     let script = folder.path().join("server.py");
     std::fs::write(&script, SERVER).unwrap();
     let text = format!(
-        "mcp_servers: {{a: {{command: [python3, {}], env: {{REGION: eu}}, env_files: {{PASSWORD: secret}}, offer: both}}}}",
+        "mcp_servers: {{a: {{command: [python3, {}], env: {{REGION: eu}}, env_files: {{PASSWORD: \
+         secret}}, offer: both}}}}",
         script.display()
     );
     let (offered, _) = load(folder.path(), &text).unwrap().tool_servers().unwrap();

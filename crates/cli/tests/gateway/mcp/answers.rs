@@ -29,7 +29,8 @@ fn both_revisions_are_answered_at_one_address() {
                 (19, "run_python"),
                 "revision {number}"
             );
-            let code = "print('printed', flush=True)\nimport time; time.sleep(0.5)\nopen('r.csv', 'w').write('x')\nopen('/tmp/data/wine.csv').read()";
+            let code = "print('printed', flush=True)\nimport time; time.sleep(0.5)\n\
+                        open('r.csv', 'w').write('x')\nopen('/tmp/data/wine.csv').read()";
             let ran = run(&connected, None, code).await;
             assert_eq!(ran["outputs"][0]["value"], "a,b\n1,2\n");
             assert!(client.heard().contains("printed"), "{}", client.heard());

@@ -176,7 +176,8 @@ pub(crate) fn post(
 
 /// Begins to run code, and waits until it has printed `on`.
 pub(crate) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> SentRequest {
-    let call = json!({"name": "run_python", "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session_id": session}});
+    let call = json!({"name": "run_python",
+        "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session_id": session}});
     let mut sent = post(address, &[], "tools/call", "run_python", call);
     sent.until("\"message\":\"on");
     sent

@@ -146,7 +146,8 @@ fn quotas_hold_for_sessions_and_cells_whichever_face_asks() {
         let told = refused(&client, "create_session", json!({})).await;
         assert_eq!(
             told,
-            "nothing was done: the quota `sandboxes` of this key is used up: its limit is 1; try again in 60 s"
+            "nothing was done: the quota `sandboxes` of this key is used up: its limit is 1; try again in \
+             60 s"
         );
         let line = format!("DELETE /v1/sessions/{}", made.json()["id"].as_str().unwrap());
         assert_eq!(
@@ -159,7 +160,10 @@ fn quotas_hold_for_sessions_and_cells_whichever_face_asks() {
         run(&client, session.as_str(), "2").await;
         let told = refused(&client, "run_python", json!({"code": "3", "session_id": session})).await;
         assert!(
-            told.starts_with("nothing was done: the quota `cells_per_minute` of this key is used up: its limit is 2; try again in "),
+            told.starts_with(
+                "nothing was done: the quota `cells_per_minute` of this key is used up: its \
+                 limit is 2; try again in "
+            ),
             "{told}"
         );
         done(&client, "close_session", json!({"session_id": session})).await;

@@ -85,7 +85,8 @@ fn failed(error: &Error) -> ConnectorError {
     let kind = match server.code {
         // Interrupted, or out of time.
         1317 | 1969 | 3024 => {
-            let text = "the statement took longer than the limit `timeout`, or than the cell; select less, or use an index";
+            let text = "the statement took longer than the limit `timeout`, or than the cell; select \
+                        less, or use an index";
             return ConnectorError::new(ConnectorErrorKind::Timeout, text);
         }
         1044 | 1045 | 1698 => ConnectorErrorKind::Unauthorized,

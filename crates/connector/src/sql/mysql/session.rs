@@ -89,9 +89,9 @@ impl Session {
         };
         let grants: Vec<String> = connection.query(grants).await.map_err(|error| failed(&error))?;
         if grants.iter().any(|grant| is_privileged(grant)) {
-            let text = "the account has the right FILE, SUPER or all rights, which reach files of the server or more, and which a \
-                        transaction that only reads does not prevent; the operator must name an account in the URL that can only read \
-                        tables";
+            let text = "the account has the right FILE, SUPER or all rights, which reach files of the \
+                        server or more, and which a transaction that only reads does not prevent; the \
+                        operator must name an account in the URL that can only read tables";
             return Err(ConnectorError::new(ConnectorErrorKind::Unauthorized, text));
         }
         Ok(())

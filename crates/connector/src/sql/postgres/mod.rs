@@ -78,10 +78,11 @@ pub(super) async fn describe(
 }
 
 async fn tables(session: &Session, most: usize) -> Result<Vec<TableColumn>, ConnectorError> {
-    let sql = "select case when table_schema = 'public' then table_name else table_schema || '.' || table_name end, column_name, \
-               case data_type when 'USER-DEFINED' then udt_name else data_type end \
-               from information_schema.columns where table_schema not in ('information_schema', 'pg_catalog') \
-               order by table_schema <> 'public', table_schema, table_name, ordinal_position limit $1";
+    let sql = "select case when table_schema = 'public' then table_name else table_schema || '.' || \
+               table_name end, column_name, case data_type when 'USER-DEFINED' then udt_name else \
+               data_type end from information_schema.columns where table_schema not in \
+               ('information_schema', 'pg_catalog') order by table_schema <> 'public', table_schema, \
+               table_name, ordinal_position limit $1";
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let rows = session.client.query(sql, &[&most]).await;
     let rows = rows.map_err(|error| failed(&error, sql))?;
@@ -110,7 +111,8 @@ fn failed(error: &Error, sql: &str) -> ConnectorError {
     let code = database.code();
     let kind = match code {
         &SqlState::QUERY_CANCELED => {
-            let text = "the statement took longer than the limit `timeout`, or than the cell; select less, or use an index";
+            let text = "the statement took longer than the limit `timeout`, or than the cell; select \
+                        less, or use an index";
             return ConnectorError::new(ConnectorErrorKind::Timeout, text);
         }
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {

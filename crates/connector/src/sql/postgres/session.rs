@@ -24,10 +24,11 @@ use crate::sql::tls::roots;
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Roles with one of these rights reach more than data, which a transaction does not prevent.
-const RIGHTS: &str = "select r.rolname from pg_catalog.pg_roles r \
-    where r.rolname in (current_user, session_user) and (r.rolsuper or r.rolreplication or exists (select from pg_catalog.pg_roles p \
-    where p.rolname in ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files') \
-    and pg_catalog.pg_has_role(r.oid, p.oid, 'member'))) limit 1";
+const RIGHTS: &str = "select r.rolname from pg_catalog.pg_roles r where r.rolname in (current_user, \
+                      session_user) and (r.rolsuper or r.rolreplication or exists (select from \
+                      pg_catalog.pg_roles p where p.rolname in ('pg_execute_server_program', \
+                      'pg_read_server_files', 'pg_write_server_files') and pg_catalog.pg_has_role(r.oid, \
+                      p.oid, 'member'))) limit 1";
 
 /// A connection with an open transaction.
 pub(super) struct Session {
@@ -127,8 +128,9 @@ impl Session {
             None => Ok(()),
             Some(role) => {
                 let text = format!(
-                    "the role `{role}` is a superuser, or can replicate or reach files or programs of the server, which a transaction that \
-                     only reads does not prevent; the operator must name a role in the URL that can only read tables"
+                    "the role `{role}` is a superuser, or can replicate or reach files or programs of the \
+                     server, which a transaction that only reads does not prevent; the operator must name \
+                     a role in the URL that can only read tables"
                 );
                 Err(ConnectorError::new(ConnectorErrorKind::Unauthorized, text))
             }

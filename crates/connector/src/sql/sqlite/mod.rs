@@ -131,7 +131,8 @@ impl Sqlite {
     /// Returns the columns of the tables.
     pub(super) fn tables(&self, most: usize) -> Result<Vec<TableColumn>, ConnectorError> {
         let sql = "select m.name, p.name, p.type from sqlite_schema m join pragma_table_info(m.name) p \
-                   where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' order by m.name, p.cid limit ?1";
+                   where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' order \
+                   by m.name, p.cid limit ?1";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let read = || {
             let mut statement = self.0.prepare(sql)?;
@@ -176,7 +177,8 @@ fn failed(error: &Error) -> ConnectorError {
             offset,
         } => {
             if cause.code == ErrorCode::AuthorizationForStatementDenied || msg.starts_with("not authorized") {
-                let text = "the connector only reads: other statements, and functions that reach files, are not authorized";
+                let text = "the connector only reads: other statements, and functions that reach files, \
+                            are not authorized";
                 (ConnectorErrorKind::InvalidParameter, text.to_owned())
             } else {
                 let at = usize::try_from(*offset).ok().and_then(|at| sql.get(at..));

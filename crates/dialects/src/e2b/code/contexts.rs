@@ -171,7 +171,8 @@ fn language(spoken: &str) -> Answer<(String, Language)> {
         "r" => Language::R,
         _ => {
             return Err(Problem::invalid(format!(
-                "language `{spoken}` is not available; use python, javascript, typescript, bash, or r if the image has it"
+                "language `{spoken}` is not available; use python, javascript, typescript, bash, or r if \
+                 the image has it"
             )));
         }
     };

@@ -38,7 +38,8 @@ pub(super) fn set<'a>(language: Language, envs: impl Iterator<Item = (&'a str, O
                 .collect();
             let envs = json!(Value::Object(envs).to_string());
             format!(
-                "__import__('cellblock_kernel.e2b.session', fromlist=['_']).set_environ(__import__('json').loads({envs}))"
+                "__import__('cellblock_kernel.e2b.session', \
+                 fromlist=['_']).set_environ(__import__('json').loads({envs}))"
             )
         }
         Language::Javascript => lines(envs, |name, value| {

@@ -118,7 +118,8 @@ impl ListFilter {
                 "startedAfter" => {
                     let time = DateTime::parse_from_rfc3339(&value).map_err(|error| {
                         Problem::invalid(format!(
-                            "invalid startedAfter `{value}`: {error}; write a time as in `2026-01-31T12:00:00Z`"
+                            "invalid startedAfter `{value}`: {error}; write a time as in \
+                             `2026-01-31T12:00:00Z`"
                         ))
                     })?;
                     wanted.started_after = Some(time.into());

@@ -157,7 +157,8 @@ pub(super) async fn pause(
     let request: PauseRequest = read(&body)?;
     with_memory(request.memory)?;
     if request.require_healthy_guest == Some(true) {
-        let why = "a pause does not ask the sandbox whether it is well; leave `strict` out, and call `is_running` first";
+        let why = "a pause does not ask the sandbox whether it is well; leave `strict` out, and call \
+                   `is_running` first";
         return Err(Problem::unenforced("requireHealthyGuest", &true, why));
     }
     if !e2b.of(&owner, &id)?.kept.pause() {

@@ -57,8 +57,8 @@ impl NetworkRules {
         let hosts = |it: &&Destination| matches!(it, Destination::Hosts(_));
         if let Some(host) = restriction.deny.iter().find(hosts) {
             let reason = format!(
-                "`{host}` is not an address; deny rules contain IP addresses and CIDR blocks, as in E2B. To deny names, deny \
-                 \"{ALL_TRAFFIC}\", and name the allowed hosts in `network.allowOut`"
+                "`{host}` is not an address; deny rules contain IP addresses and CIDR blocks, as in E2B. \
+                 To deny names, deny \"{ALL_TRAFFIC}\", and name the allowed hosts in `network.allowOut`"
             );
             return Err(refused("network.denyOut", &reason));
         }

@@ -112,8 +112,9 @@ impl NewSandbox {
 }
 
 /// The reason why a sandbox is not saved without its memory.
-pub(super) const MEMORY: &str = "a paused sandbox stays in memory, and nothing is saved to disk. Leave the field out to keep variables \
-                                 and processes, or write files elsewhere and kill the sandbox";
+pub(super) const MEMORY: &str = "a paused sandbox stays in memory, and nothing is saved to disk. Leave \
+                                 the field out to keep variables and processes, or write files elsewhere \
+                                 and kill the sandbox";
 
 fn check_template(template: &str, options: &E2bOptions) -> Answer<()> {
     let is_known = |name: &str| TEMPLATES.contains(&name) || options.templates.iter().any(|it| it == name);
@@ -126,11 +127,13 @@ fn check_template(template: &str, options: &E2bOptions) -> Answer<()> {
         _ if is_known(template) => Ok(()),
         Some((name, DEFAULT_TAG)) if is_known(name) => Ok(()),
         Some((name, tag)) if is_known(name) => Err(Problem::invalid(format!(
-            "`templateID`: the tag `{tag}` of `{template}` does not exist: this server has one image, without builds; use \"{name}\""
+            "`templateID`: the tag `{tag}` of `{template}` does not exist: this server has one image, \
+             without builds; use \"{name}\""
         ))),
         _ => Err(Problem::not_found(format!(
-            "template '{template}' not found; this server has one image, which \"base\" and \"code-interpreter-v1\" stand for, and \
-             the names that `dialects: {{e2b: {{templates: […]}}}}` lists"
+            "template '{template}' not found; this server has one image, which \"base\" and \
+             \"code-interpreter-v1\" stand for, and the names that `dialects: {{e2b: {{templates: \
+             […]}}}}` lists"
         ))),
     }
 }

@@ -60,7 +60,8 @@ impl Retries {
         let is_valid = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
         if key.is_empty() || key.len() > MAX_KEY || !key.bytes().all(is_valid) {
             return Err(Problem::invalid(format!(
-                "invalid `Idempotency-Key`: it has 1 to {MAX_KEY} lowercase letters, digits and hyphens, such as a UUID"
+                "invalid `Idempotency-Key`: it has 1 to {MAX_KEY} lowercase letters, digits and hyphens, \
+                 such as a UUID"
             )));
         }
         let is_over = |made: &Option<Creation>| made.as_ref().is_none_or(|made| !is_alive(&made.id));
@@ -79,7 +80,8 @@ impl Retries {
             Some(_) => Err(Problem::new(
                 StatusCode::CONFLICT,
                 format!(
-                    "`Idempotency-Key`: `{key}` has made a sandbox with another request; repeat that request, or use another key"
+                    "`Idempotency-Key`: `{key}` has made a sandbox with another request; repeat that \
+                     request, or use another key"
                 ),
             )),
         }

@@ -36,7 +36,9 @@ pub(super) fn follow(
         .unwrap_or(BEAT)
         .max(Duration::from_secs(1));
     let following = e2b.host.tasks.spawn(async move {
-        let _ = messages.send(event("start", &json!({ "pid": process.pid }))).await;
+        let _ = messages
+            .send(event("start", &json!({ "pid": process.pid })))
+            .await;
         let mut telling = pin!(tell(&process, reading, &messages));
         let mut late = pin!(async {
             match until {
@@ -49,7 +51,8 @@ pub(super) fn follow(
                 ended = &mut telling => return ended,
                 () = messages.closed() => return Ok(()),
                 () = held.closed() => return Err(Fault::new("unavailable", "the sandbox has ended")),
-                () = &mut late => return Err(Fault::new("deadline_exceeded", "the command has reached its timeout")),
+                () = &mut late => return Err(Fault::new("deadline_exceeded",
+                    "the command has reached its timeout")),
                 () = sleep(beat) => drop(messages.try_send(event("keepalive", &json!({})))),
             }
         }

@@ -133,7 +133,8 @@ impl Metrics {
         let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(self.ts.min(1 << 40));
         json!({
             "timestamp": super::control::iso(time), "timestampUnix": self.ts, "cpuCount": self.cpu_count,
-            "cpuUsedPct": self.cpu_used_pct, "memUsed": self.mem_used, "memTotal": self.mem_total, "memCache": self.mem_cache,
+            "cpuUsedPct": self.cpu_used_pct, "memUsed": self.mem_used, "memTotal": self.mem_total,
+            "memCache": self.mem_cache,
             "diskUsed": self.disk_used, "diskTotal": self.disk_total,
         })
     }

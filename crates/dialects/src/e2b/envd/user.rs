@@ -24,8 +24,8 @@ pub(super) async fn check(request: Request, next: Next) -> Response {
     else {
         return next.run(request).await;
     };
-    let why = "programs and files of a sandbox belong to `user`, without root; leave `user` out. Packages are installed with \
-               `pip install`, or by the operator into the server's image";
+    let why = "programs and files of a sandbox belong to `user`, without root; leave `user` out. Packages \
+               are installed with `pip install`, or by the operator into the server's image";
     let refused = Problem::unenforced("user", &other, why);
     if request.uri().path().starts_with("/files") {
         return refused.into_response();

@@ -60,7 +60,8 @@ fn values_have_the_mime_types_of_e2b() {
             let found = lines.iter().find(|it| it["type"] == "result").cloned();
             found.unwrap_or_else(|| panic!("{lines:#?}"))
         };
-        let table = result("import pandas as pd\npd.DataFrame({'a': [1, None], 't': pd.to_datetime(['2024-01-01', '2024-01-02'])})").await;
+        let table = result("import pandas as pd\n\
+                            pd.DataFrame({'a': [1, None], 't': pd.to_datetime(['2024-01-01', '2024-01-02'])})").await;
         assert_eq!(
             table["data"],
             json!({"a": [1.0, null], "t": ["2024-01-01T00:00:00", "2024-01-02T00:00:00"]})
@@ -78,13 +79,15 @@ fn values_have_the_mime_types_of_e2b() {
             (&other["text"], &other["extra"]),
             (&json!("p"), &json!({"application/x": {"a": 1}}))
         );
-        let code = "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2], label='g')\nplt.xlabel('x (s)')\nplt.title('T')\nplt.show()";
+        let code = "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2], label='g')\n\
+                    plt.xlabel('x (s)')\nplt.title('T')\nplt.show()";
         let chart = result(code).await;
         assert!(chart["png"].as_str().unwrap().starts_with("iVBOR"), "{chart}");
         assert_eq!(chart["text"], "<Figure size 640x480 with 1 Axes>");
         let expected = json!({
             "type": "bar", "title": "T", "x_label": "x (s)", "y_label": null, "x_unit": "s", "y_unit": null,
-            "elements": [{"label": "a", "group": "g", "value": 1.0}, {"label": "b", "group": "g", "value": 2.0}],
+            "elements": [{"label": "a", "group": "g", "value": 1.0},
+                {"label": "b", "group": "g", "value": 2.0}],
         });
         assert_eq!(sorted(&chart["chart"]), sorted(&expected));
         let code = "fig, ax = plt.subplots()\nax.pie([90, 10], labels=['n', 'y'])\nfig";

@@ -202,7 +202,8 @@ fn a_multipart_body_writes_each_of_its_files() {
         let sandbox = world.create(json!({"timeout": 120})).await;
         let part = |name: &str, content: &str| {
             format!(
-                "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n{content}\r\n"
+                "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n\
+                 {content}\r\n"
             )
         };
         let body = format!("{}{}--x--\r\n", part("/tmp/a", "1"), part("b/c", "2"));
@@ -379,7 +380,8 @@ fn a_process_takes_input_and_signals_and_can_be_followed_again() {
         let world = World::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let body = json!({
-            "process": {"cmd": "/bin/cat", "args": [], "cwd": "/tmp", "envs": {"X": "1"}}, "stdin": true, "tag": "t"
+            "process": {"cmd": "/bin/cat", "args": [], "cwd": "/tmp", "envs": {"X": "1"}}, "stdin": true,
+            "tag": "t"
         });
         let mut first = Messages::of(world.stream(&sandbox, "/process.Process/Start", &body).await);
         let (start, _) = first.next().await;
@@ -483,7 +485,8 @@ fn a_terminal_is_resized_and_ends() {
         let world = World::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let body = json!({
-            "process": {"cmd": "/bin/bash", "args": ["-i"], "envs": {"PS1": "$ "}}, "pty": {"size": {"cols": 80, "rows": 24}}
+            "process": {"cmd": "/bin/bash", "args": ["-i"], "envs": {"PS1": "$ "}},
+            "pty": {"size": {"cols": 80, "rows": 24}}
         });
         let mut terminal = Messages::of(world.stream(&sandbox, "/process.Process/Start", &body).await);
         let (start, _) = terminal.next().await;

@@ -330,7 +330,8 @@ fn forty_commands_run_at_the_same_time_in_a_sandbox() {
         let mut running = Vec::new();
         for number in 0..40 {
             let body = json!({
-                "process": {"cmd": "/bin/bash", "args": ["-l", "-c", format!("read; echo {number}")]}, "stdin": true
+                "process": {"cmd": "/bin/bash", "args": ["-l", "-c", format!("read; echo {number}")]},
+                "stdin": true
             });
             running.push(world.stream(&sandbox, "/process.Process/Start", &body).await);
         }

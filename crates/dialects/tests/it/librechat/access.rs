@@ -30,7 +30,8 @@ fn a_key_is_needed_where_there_are_keys_and_owns_its_files() {
             served,
             client: client(),
         };
-        let run = json!({"lang": "py", "code": "open('a.txt', 'w').write('a'); print(1)", "runtime_session_hint": "c"});
+        let run = json!({"lang": "py", "code": "open('a.txt', 'w').write('a'); print(1)",
+            "runtime_session_hint": "c"});
         let exec = || api.client.post(api.url("/exec")).json(&run);
         let (status, refused) = send(exec()).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED);

@@ -11,7 +11,10 @@ fn code_prints_and_its_files_can_be_downloaded() {
     block_on(async {
         let api = code_api().await;
         let answer = api
-            .python("import os\nprint('hi', os.path.realpath('/mnt/data') == os.getcwd())\nopen('/mnt/data/a.txt', 'w').write('one')\n7")
+            .python(
+                "import os\nprint('hi', os.path.realpath('/mnt/data') == os.getcwd())\n\
+                 open('/mnt/data/a.txt', 'w').write('one')\n7",
+            )
             .await;
         assert_eq!(
             (answer["stdout"].as_str(), &answer["code"]),
@@ -84,7 +87,9 @@ fn inputs_are_told_from_what_code_has_made_of_them() {
         let gone = api.file("gone.txt", "x").await;
         let earlier = api.file("twice.txt", "first").await;
         let later = api.file("twice.txt", "second").await;
-        let code = "import os\nprint(open('same.csv').read(), open('twice.txt').read())\nopen('sub/changed.txt', 'w').write('new')\nos.remove('gone.txt')\nopen('made.txt', 'w').write('made')";
+        let code = "import os\nprint(open('same.csv').read(), open('twice.txt').read())\n\
+                    open('sub/changed.txt', 'w').write('new')\nos.remove('gone.txt')\n\
+                    open('made.txt', 'w').write('made')";
         let files = [&same, &changed, &gone, &earlier, &later];
         let answer = api
             .exec(json!({"lang": "py", "code": code, "files": files}))
@@ -116,7 +121,8 @@ fn a_conversation_keeps_its_files_and_not_its_variables() {
         let api = code_api().await;
         let input = api.file("in.txt", "first").await;
         let run = async |code: &str| {
-            let request = json!({"lang": "py", "code": code, "files": [input], "runtime_session_hint": "conversation-1"});
+            let request = json!({"lang": "py", "code": code, "files": [input],
+                "runtime_session_hint": "conversation-1"});
             api.exec(request).await
         };
         let first =
@@ -126,7 +132,8 @@ fn a_conversation_keeps_its_files_and_not_its_variables() {
         assert_eq!(second["stdout"], "kept changed False\n", "{second}");
         assert_eq!(second["runtime_status"], "reused");
         assert_eq!(second["runtime_session_id"], first["runtime_session_id"]);
-        let other = json!({"lang": "py", "code": "import os; print(os.listdir())", "runtime_session_hint": "conversation-2"});
+        let other = json!({"lang": "py", "code": "import os; print(os.listdir())",
+            "runtime_session_hint": "conversation-2"});
         assert_eq!(api.exec(other).await["stdout"], "[]\n");
         assert_eq!(
             api.python("import os; print(os.listdir())").await["stdout"],

@@ -9,7 +9,8 @@ use crate::support::block_on;
 const STEP: &str = "/exec/programmatic";
 
 async fn begin(api: &CodeApi, code: &str) -> Value {
-    let tools = json!([{"name": "get-weather", "description": "d", "parameters": {"type": "object"}}, {"name": "class"}]);
+    let tools = json!([{"name": "get-weather", "description": "d", "parameters": {"type": "object"}},
+        {"name": "class"}]);
     let (status, answer) = api
         .post(STEP, json!({"code": code, "tools": tools, "timeout": 5000}))
         .await;
@@ -30,7 +31,10 @@ async fn go_on(api: &CodeApi, waiting: &Value, results: Value) -> (StatusCode, V
 fn code_waits_at_its_call_and_goes_on_with_the_result() {
     block_on(async {
         let api = code_api().await;
-        let code = "import asyncio\nn = 0\nn += 1\nsf, ny = await asyncio.gather(get_weather(city='SF'), get_weather(city='NY'))\nprint(n, sf['t'] + ny['t'])\nn += 1\nprint(n, await class_tool())\nopen('a.txt', 'w').write('a')";
+        let code = "import asyncio\nn = 0\nn += 1\n\
+                    sf, ny = await asyncio.gather(get_weather(city='SF'), get_weather(city='NY'))\n\
+                    print(n, sf['t'] + ny['t'])\nn += 1\nprint(n, await class_tool())\n\
+                    open('a.txt', 'w').write('a')";
         let first = begin(&api, code).await;
         assert_eq!(first["status"], "tool_call_required", "{first}");
         let calls = first["tool_calls"].as_array().unwrap();
@@ -69,9 +73,11 @@ fn code_waits_at_its_call_and_goes_on_with_the_result() {
 fn a_failed_or_missing_result_is_an_error_in_code() {
     block_on(async {
         let api = code_api().await;
-        let code = "try:\n    await get_weather()\nexcept Exception as error:\n    print(error)\nawait get_weather()";
+        let code = "try:\n    await get_weather()\nexcept Exception as error:\n    print(error)\n\
+                    await get_weather()";
         let first = begin(&api, code).await;
-        let failed = json!([{"call_id": first["tool_calls"][0]["id"], "result": null, "is_error": true, "error_message": "no such city"}]);
+        let failed = json!([{"call_id": first["tool_calls"][0]["id"], "result": null, "is_error": true,
+            "error_message": "no such city"}]);
         let (_, second) = go_on(&api, &first, failed).await;
         let (_, end) = go_on(&api, &second, json!([])).await;
         assert_eq!(

@@ -132,7 +132,8 @@ fn the_browser_uploads_moves_archives_and_deletes() {
     block_on(async {
         let server = server().await;
         let chat = Chat::new(&server);
-        let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../x.bin\"\r\n\r\na\u{0}b\r\n--b--\r\n";
+        let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../x.bin\"\r\n\r\n\
+                    a\u{0}b\r\n--b--\r\n";
         let upload = chat
             .request(Method::POST, "/files/upload?directory=/workspace/in")
             .header("content-type", "multipart/form-data; boundary=b")

@@ -10,9 +10,13 @@ use crate::support::{RequestExt, block_on};
 async fn open(chat: &Chat, path: &str, cells: &[&str]) -> String {
     let cells: Vec<_> = cells
         .iter()
-        .map(|source| json!({"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": null}))
+        .map(|source| {
+            json!({"cell_type": "code", "source": source, "metadata": {}, "outputs": [],
+            "execution_count": null})
+        })
         .collect();
-    let file = json!({"cells": cells, "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": 5});
+    let file = json!({"cells": cells, "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4,
+        "nbformat_minor": 5});
     chat.done("/files/write", json!({"path": path, "content": file.to_string()}))
         .await;
     let opened = chat.done("/notebooks", json!({ "path": path })).await;
@@ -41,7 +45,8 @@ fn cells_keep_state_and_their_outputs_are_saved_in_the_file() {
         );
         let second = run(&chat, &id, 1).await;
         let stream = json!({"output_type": "stream", "name": "stdout", "text": "hi\n"});
-        let result = json!({"output_type": "execute_result", "data": {"text/plain": "42"}, "metadata": {}, "execution_count": 2});
+        let result = json!({"output_type": "execute_result", "data": {"text/plain": "42"},
+            "metadata": {}, "execution_count": 2});
         assert_eq!(second["outputs"], json!([stream, result]));
         let failed = run(&chat, &id, 2).await;
         assert_eq!(

@@ -135,7 +135,8 @@ fn a_run_of_code_is_interrupted_by_its_id() {
 fn a_command_has_its_streams_apart_and_its_exit_code() {
     block_on(async {
         let opened = open().await;
-        let request = json!({"command": "echo $COLOR $EXTRA; echo bad >&2; pwd; exit 3", "envs": {"EXTRA": "x"}, "cwd": "/tmp"});
+        let request = json!({"command": "echo $COLOR $EXTRA; echo bad >&2; pwd; exit 3",
+            "envs": {"EXTRA": "x"}, "cwd": "/tmp"});
         let events = opened.events("/command", request).await;
         assert_eq!(text(&events, "stdout"), "blue x\n/tmp\n");
         assert_eq!(text(&events, "stderr"), "bad\n");

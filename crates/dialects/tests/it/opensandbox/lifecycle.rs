@@ -126,11 +126,13 @@ fn what_a_server_does_not_have_is_refused_by_name() {
             (json!({"timeout": 0}), "timeout `0`"),
             (json!({"timeout": 1e9}), "at most 86400 seconds"),
             (
-                json!({"networkPolicy": {"defaultAction": "deny", "egress": [{"action": "allow", "target": "x"}]}}),
+                json!({"networkPolicy": {"defaultAction": "deny",
+                    "egress": [{"action": "allow", "target": "x"}]}}),
                 "networkPolicy.egress",
             ),
             (
-                json!({"networkPolicy": {"defaultAction": "allow", "egress": [{"action": "allow", "target": "x"}]}}),
+                json!({"networkPolicy": {"defaultAction": "allow",
+                    "egress": [{"action": "allow", "target": "x"}]}}),
                 "action `allow` of `defaultAction`",
             ),
             (

@@ -166,7 +166,8 @@ fn a_terminal_has_a_size_and_outlives_its_connection() {
 fn without_a_terminal_its_streams_are_apart_and_signals_reach_it() {
     block_on(async {
         let opened = open().await;
-        let command = "echo out; echo err >&2; read line; echo \"got $line\"; trap 'exit 5' INT; echo ready; sleep 1000 & wait";
+        let command = "echo out; echo err >&2; read line; echo \"got $line\"; trap 'exit 5' INT; echo \
+                       ready; sleep 1000 & wait";
         let id = opened.terminal(json!({"command": command})).await;
         let mut socket = opened.attach(&id, "?pty=0").await.unwrap();
         assert_eq!(socket.message("connected").await["mode"], "pipe");

@@ -21,8 +21,8 @@ fn an_invalid_rule_is_named_with_its_fix() {
     let error = |rule: &str| rule.parse::<AllowRule>().unwrap_err().to_string();
     assert_eq!(
         error("0x7f.1:80"),
-        "invalid egress rule `0x7f.1:80`: it ends in a number but is not an IPv4 address; write all four decimal numbers, as in \
-         `192.0.2.1`"
+        "invalid egress rule `0x7f.1:80`: it ends in a number but is not an IPv4 address; write all four \
+         decimal numbers, as in `192.0.2.1`"
     );
     assert!(error("bücher.example").contains("punycode"));
     assert!(error("https://a.example").contains("port"));

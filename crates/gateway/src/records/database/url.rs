@@ -40,7 +40,8 @@ pub enum RootsError {
     },
     /// There is no certificate.
     #[error(
-        "there is no certificate to verify Postgres with; install `ca-certificates`, or name a file by `sslrootcert` in the URL"
+        "there is no certificate to verify Postgres with; install `ca-certificates`, or name a file by \
+         `sslrootcert` in the URL"
     )]
     Missing,
     /// TLS cannot be set up.

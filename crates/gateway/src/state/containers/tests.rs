@@ -61,12 +61,15 @@ async fn describe(mut messages: Messages) {
     let image = "a".repeat(64);
     let report = Report(Protection::ALL.map(|it| (it, State::Active)).into());
     let hello = json!({
-        "type": "hello", "generation": 1, "frames": cellblock_protocol::GENERATION, "image": image, "report": report,
+        "type": "hello", "generation": 1, "frames": cellblock_protocol::GENERATION, "image": image,
+        "report": report,
     });
     let manifest = json!({
-        "layout": 1, "id": image, "name": "none", "python": "3.13.0", "interpreter": "bin/python3", "stdlib": "lib",
+        "layout": 1, "id": image, "name": "none", "python": "3.13.0", "interpreter": "bin/python3",
+        "stdlib": "lib",
         "library_path": null, "system_libraries": [], "packages": [], "preload": [],
-        "policy": {"forbid_network_clients": true, "allow": []}, "created": 0, "size": 0, "files": 0, "machine": "none",
+        "policy": {"forbid_network_clients": true, "allow": []}, "created": 0, "size": 0, "files": 0,
+        "machine": "none",
         "notes": [], "audit": {"packages": 0, "known_clients": 0, "findings": []},
     });
     let control = |message: Value| [&[1][..], message.to_string().as_bytes()].concat().into();

@@ -53,7 +53,8 @@ impl From<HostingError> for Problem {
             HostingError::OwnerFull { held, limit } => Self::busy(
                 "too_many_sessions",
                 format!(
-                    "there are {held} sessions, and {limit} are allowed; delete one, or wait until one has expired"
+                    "there are {held} sessions, and {limit} are allowed; delete one, or wait until one \
+                     has expired"
                 ),
             ),
             HostingError::Busy { waiting } => Self::busy(

@@ -74,7 +74,8 @@ fn python_runs_and_its_result_is_a_block() {
         assert_eq!(used["id"], result["tool_use_id"]);
         assert_eq!(
             result["content"],
-            json!({"type": "code_execution_result", "stdout": "4\"2\n42\n", "stderr": "oops\n", "return_code": 0, "content": []})
+            json!({"type": "code_execution_result", "stdout": "4\"2\n42\n", "stderr": "oops\n",
+                "return_code": 0, "content": []})
         );
         assert_eq!(whole["stop_reason"], "end_turn");
         let container = &whole["container"];
@@ -209,7 +210,8 @@ fn the_client_s_tools_are_called_by_it() {
             json!({"type": "function", "name": "get_weather"})
         );
         let result = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true,
-                             "content": [{"type": "text", "text": "21"}]}, {"type": "text", "text": "Well?"}]);
+                             "content": [{"type": "text", "text": "21"}]},
+                             {"type": "text", "text": "Well?"}]);
         let messages = after(&first, &result);
         ask(&server, json!({"tools": tools, "messages": messages})).await;
         let items = json!(provider.asked()[1].items);

@@ -115,12 +115,14 @@ fn the_text_editor_writes_shows_and_edits_files_of_the_sandbox() {
         );
         assert_eq!(
             *contents[1],
-            json!({"type": "text_editor_code_execution_str_replace_result", "old_start": 2, "old_lines": 1, "new_start": 2,
+            json!({"type": "text_editor_code_execution_str_replace_result", "old_start": 2,
+                "old_lines": 1, "new_start": 2,
                    "new_lines": 1, "lines": ["-two", "+2"]})
         );
         assert_eq!(
             *contents[2],
-            json!({"type": "text_editor_code_execution_view_result", "file_type": "text", "content": "2\nthree",
+            json!({"type": "text_editor_code_execution_view_result", "file_type": "text",
+                "content": "2\nthree",
                    "num_lines": 2, "start_line": 2, "total_lines": 3})
         );
         let error = "text_editor_code_execution_tool_result_error";

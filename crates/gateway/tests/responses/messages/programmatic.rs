@@ -11,8 +11,10 @@ const PRICE: &str = "price = tools.get_price(symbol='ABC')\nprint(price['usd'] *
 
 fn tools(version: &str) -> Value {
     json!([tool(version), {
-        "name": "get_price", "description": "Returns a price.", "allowed_callers": [format!("code_execution_{version}")],
-        "input_schema": {"type": "object", "properties": {"symbol": {"type": "string"}}, "required": ["symbol"]},
+        "name": "get_price", "description": "Returns a price.",
+        "allowed_callers": [format!("code_execution_{version}")],
+        "input_schema": {"type": "object", "properties": {"symbol": {"type": "string"}},
+            "required": ["symbol"]},
     }])
 }
 

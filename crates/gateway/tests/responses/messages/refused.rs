@@ -14,7 +14,8 @@ fn a_wrong_request_is_rejected_by_the_name_of_its_field() {
     block_on(async {
         let (server, provider) = scripted([]).await;
         let skills = json!({"skills": [{"skill_id": "pptx", "type": "anthropic"}]});
-        let result = json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]}]);
+        let result = json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t",
+            "content": "x"}]}]);
         let upload = json!([{"role": "user", "content": [{"type": "container_upload", "file_id": "f"}]}]);
         let thing = |more: Value| {
             let mut thing = json!({"name": "f", "input_schema": {"type": "object"}});

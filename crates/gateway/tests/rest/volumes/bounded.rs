@@ -41,8 +41,8 @@ fn what_exceeds_a_limit_is_not_saved_and_the_cell_says_which_limit() {
             assert_eq!(
                 told,
                 format!(
-                    "the volume `data` was not saved: {FOLDER} has {exceeded}; remove files there, or ask the operator for a higher limit. \
-                     Its revision 1 is kept"
+                    "the volume `data` was not saved: {FOLDER} has {exceeded}; remove files there, or ask \
+                     the operator for a higher limit. Its revision 1 is kept"
                 )
             );
             assert_eq!(server.volume("data").await["revision"], 1);
@@ -116,7 +116,8 @@ fn links_special_files_and_names_that_are_no_names_outside_stay_in_the_sandbox()
 
         // What is hidden behind a link is not removed from the volume.
         let hide = format!(
-            "os.rename('{FOLDER}/folder', '/workspace/away')\nos.symlink('/workspace/away', '{FOLDER}/folder')"
+            "os.rename('{FOLDER}/folder', '/workspace/away')\n\
+             os.symlink('/workspace/away', '{FOLDER}/folder')"
         );
         note(api, &session, &hide).await;
         assert_eq!(server.volume("data").await["files"], 4);

@@ -126,7 +126,8 @@ fn a_restart_keeps_volumes_and_reports_a_session_that_was_lost() {
             )
             .await,
             format!(
-                "the volume `data` has revision 1: the server ended while the session {} wrote it, so later changes are lost",
+                "the volume `data` has revision 1: the server ended while the session {} wrote it, so \
+                 later changes are lost",
                 id(&lost)
             )
         );
@@ -231,7 +232,8 @@ fn commands_uploads_and_processes_save_what_they_write() {
         assert_eq!(api.delete(&upload).await.0, StatusCode::OK);
         assert_eq!(server.volume("data").await["files"], 1);
 
-        let process = json!({"command": ["sh", "-c", format!("read line; echo $line > {FOLDER}/by-process")], "stdin": true});
+        let process = json!({"command": ["sh", "-c",
+            format!("read line; echo $line > {FOLDER}/by-process")], "stdin": true});
         let (status, _) = api.post(&format!("{session}/processes"), &process).await;
         assert_eq!(status, StatusCode::CREATED);
         let input = json!({"data": "hello\n", "close": true});

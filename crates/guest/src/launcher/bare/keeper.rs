@@ -240,8 +240,8 @@ impl<'a> Keeper<'a> {
         // Inside gVisor, the machine's loopback is the room's own.
         if !limits.network.is_none() && !self.launch.walled {
             return Err(Error::Child(format!(
-                "the network policy `{}` requires namespaces, which this machine or the policy does not permit: \
-                 without them, the only loopback is the machine's; use `network: none`",
+                "the network policy `{}` requires namespaces, which this machine or the policy does not \
+                 permit: without them, the only loopback is the machine's; use `network: none`",
                 limits.network
             )));
         }

@@ -13,8 +13,9 @@ use crate::launcher::control::Launch;
 /// Descriptor of the channel.
 pub(super) const CHANNEL: i32 = 3;
 
-const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys.argv[1]); sys.path[:] = [given['package'], *filter(None, sys.path)]; \
-                      from cellblock_kernel.boot import lone; lone.run(given['places'], given['preload'])";
+const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys.argv[1]); sys.path[:] = \
+                      [given['package'], *filter(None, sys.path)]; from cellblock_kernel.boot import \
+                      lone; lone.run(given['places'], given['preload'])";
 
 /// The paths of one room.
 #[derive(Debug)]

@@ -50,8 +50,9 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
             return Err(Error::Missing {
                 protection: Protection::MountNamespace,
                 reason: format!(
-                    "the image is a root filesystem, which needs a mount namespace to become the sandbox's root, but {reason}; \
-                     use an image that Cellblock builds, or a backend with a machine around it (`gvisor`, `microvm`)"
+                    "the image is a root filesystem, which needs a mount namespace to become the \
+                     sandbox's root, but {reason}; use an image that Cellblock builds, or a backend with \
+                     a machine around it (`gvisor`, `microvm`)"
                 ),
             });
         }

@@ -255,10 +255,12 @@ mod tests {
     #[test]
     fn what_differs_is_unmapped_mapped_and_protected() {
         let wanted = areas(
-            "1000-3000 rw-p 00000000 00:00 0\n4000-5000 r--p 00000000 00:00 0\n6000-8000 r-xp 00003000 fd:01 7 /opt/lib.so",
+            "1000-3000 rw-p 00000000 00:00 0\n4000-5000 r--p 00000000 00:00 0\n\
+             6000-8000 r-xp 00003000 fd:01 7 /opt/lib.so",
         );
         let there = areas(
-            "2000-3000 rw-p 00000000 00:00 0\n4000-5000 rw-p 00000000 00:00 0\n6000-9000 rw-p 00000000 00:00 0",
+            "2000-3000 rw-p 00000000 00:00 0\n4000-5000 rw-p 00000000 00:00 0\n\
+             6000-9000 rw-p 00000000 00:00 0",
         );
         let plan = Plan::of(&wanted, &there).unwrap();
         assert_eq!(plan.gone, [(0x6000, 0x9000)]);

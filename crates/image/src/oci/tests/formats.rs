@@ -14,7 +14,8 @@ use tar::EntryType;
 fn the_configuration_is_recorded_and_decides_the_environment() {
     let mut layout = Layout::new();
     layout.runtime = json!({
-        "Env": ["PATH=/usr/bin", "GREETING=a=b"], "User": "app", "Entrypoint": ["/run.sh"], "Cmd": ["--serve"], "WorkingDir": "/srv",
+        "Env": ["PATH=/usr/bin", "GREETING=a=b"], "User": "app", "Entrypoint": ["/run.sh"],
+        "Cmd": ["--serve"], "WorkingDir": "/srv",
     });
     let (_home, image) = layout.import();
     let image = image.unwrap();
@@ -47,7 +48,8 @@ fn the_configuration_is_recorded_and_decides_the_environment() {
 fn the_image_for_this_machine_is_chosen_also_from_an_index_in_the_index() {
     let layout = Layout::new();
     let ours = layout.write_image();
-    let other = json!({"digest": format!("sha256:{}", "0".repeat(64)), "platform": {"architecture": "riscv64", "os": "linux"}});
+    let other = json!({"digest": format!("sha256:{}", "0".repeat(64)),
+        "platform": {"architecture": "riscv64", "os": "linux"}});
     let inner = json!({"manifests": [other, ours]});
     let digest = layout.blob(inner.to_string().as_bytes());
     layout.write_index(&[json!({"digest": digest, "mediaType": "application/vnd.oci.image.index.v1+json"})]);
@@ -147,7 +149,8 @@ fn archives_of_docker_are_read_with_layers_that_are_links() {
     let layers = [tar(python()), tar(vec![file("second", "2")])];
     let digests = layers.each_ref().map(|it| layout.blob(it));
     let config = json!({"architecture": layout.architecture, "os": "linux", "rootfs": {"diff_ids": digests}});
-    let index = json!([{"Config": "abc.json", "RepoTags": ["docker.io/library/app:slim"], "Layers": ["1/layer.tar", "2/layer.tar", ]}]);
+    let index = json!([{"Config": "abc.json", "RepoTags": ["docker.io/library/app:slim"],
+        "Layers": ["1/layer.tar", "2/layer.tar", ]}]);
     let members = |config: &str| {
         vec![
             member("shared.tar", EntryType::Regular, 0o644, &layers[0], ""),
@@ -166,7 +169,8 @@ fn archives_of_docker_are_read_with_layers_that_are_links() {
     let image = image.unwrap();
     assert_eq!(image.manifest().name, "app-slim");
     assert_eq!(fs::read_to_string(image.tree().join("second")).unwrap(), "2");
-    let swapped = json!({"architecture": layout.architecture, "os": "linux", "rootfs": {"diff_ids": [digests[1], digests[0]]}});
+    let swapped = json!({"architecture": layout.architecture, "os": "linux",
+        "rootfs": {"diff_ids": [digests[1], digests[0]]}});
     fs::write(archive.path(), tar(members(&swapped.to_string()))).unwrap();
     let error = import(RootFormat::DockerArchive, archive.path())
         .1

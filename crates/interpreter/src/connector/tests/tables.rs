@@ -108,10 +108,12 @@ fn sent(reply: &HostReply) -> RecordBatch {
 #[tokio::test]
 async fn records_are_stored_as_parquet_without_changing_a_value() {
     let rows = json!([
-        {"int": 1, "float": 1, "bool": true, "text": "a", "none": null, "mixed": 1, "nested": [1], "large": 9_007_199_254_740_993_i64},
+        {"int": 1, "float": 1, "bool": true, "text": "a", "none": null, "mixed": 1, "nested": [1],
+            "large": 9_007_199_254_740_993_i64},
         {"int": -2, "float": 0.5, "bool": null, "mixed": "1", "large": 0.5, "late": u64::MAX},
     ]);
-    let types = "int:Int64 float:Float64 bool:Boolean text:Utf8 none:Null mixed:Utf8 nested:Utf8 large:Utf8 late:UInt64";
+    let types = "int:Int64 float:Float64 bool:Boolean text:Utf8 none:Null mixed:Utf8 nested:Utf8 \
+                 large:Utf8 late:UInt64";
     for answer in [rows.clone(), json!({"count": 2, "rows": rows})] {
         let store = memory();
         let grants = granted(Fixture::Json(answer.clone()), &store);

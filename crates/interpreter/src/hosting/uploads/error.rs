@@ -9,7 +9,8 @@ use super::MaxUpload;
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The file is larger than one may be; status 413.
-    #[error("receive the upload: the file has {}, {max}; send a smaller file", described(*.declared, .max.bytes))]
+    #[error("receive the upload: the file has {}, {max}; send a smaller file",
+        described(*.declared, .max.bytes))]
     TooLarge {
         /// Its size, if the request announced it.
         declared: Option<u64>,
@@ -21,7 +22,8 @@ pub enum UploadError {
     Denied(#[from] MeterDenial),
     /// The owner, or all owners together, are sending as much as they may at a time; status 429.
     #[error(
-        "receive the upload: {} are being received for {}, and `{}` allows {limit} at a time; wait until another upload has ended",
+        "receive the upload: {} are being received for {}, and `{}` allows {limit} at a time; wait until \
+         another upload has ended",
         bytes(*.used), if *.is_owner { "this key" } else { "all keys" },
         if *.is_owner { "uploads.max_bytes_per_key" } else { "uploads.max_bytes" }
     )]
@@ -35,7 +37,8 @@ pub enum UploadError {
     },
     /// The client took too long; status 408.
     #[error(
-        "receive the upload: it was not complete after {} seconds, the limit that `uploads.timeout` sets; send a smaller file, or use a faster connection",
+        "receive the upload: it was not complete after {} seconds, the limit that `uploads.timeout` sets; \
+         send a smaller file, or use a faster connection",
         .0.as_secs_f64()
     )]
     TimedOut(Duration),

@@ -68,7 +68,8 @@ async fn a_chunked_upload_ends_with_the_piece_that_exceeds_a_limit_and_leaves_no
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "receive the upload: the file has more than 1000 bytes, `sessions.max_upload` allows 1000; send a smaller file"
+        "receive the upload: the file has more than 1000 bytes, `sessions.max_upload` allows 1000; send a \
+         smaller file"
     );
     assert_eq!((taken, named(folder.path())), (11, 0));
 
@@ -99,8 +100,8 @@ async fn bytes_at_a_time_are_bounded_per_owner_and_in_all_until_they_are_dropped
     let refused = begin(&room, "one", DeclaredSize::File(300)).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "receive the upload: 1000 bytes are being received for this key, and `uploads.max_bytes_per_key` allows 1200 at a time; wait until \
-         another upload has ended"
+        "receive the upload: 1000 bytes are being received for this key, and `uploads.max_bytes_per_key` \
+         allows 1200 at a time; wait until another upload has ended"
     );
     taken = 0;
     let mut other = begin(&room, "two", DeclaredSize::Unknown).unwrap();
@@ -134,8 +135,8 @@ async fn an_upload_that_takes_too_long_ends_and_leaves_nothing() {
     let error = upload.receive_named("", std::pin::pin!(slow)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "receive the upload: it was not complete after 60 seconds, the limit that `uploads.timeout` sets; send a smaller file, or use a \
-         faster connection"
+        "receive the upload: it was not complete after 60 seconds, the limit that `uploads.timeout` sets; \
+         send a smaller file, or use a faster connection"
     );
     assert_eq!(named(folder.path()), 0);
 }

@@ -143,7 +143,10 @@ impl SchemaWalk<'_> {
     fn refuse(&mut self, field: arrow_ipc::Field<'_>, what: &str) {
         let name: String = field.name().unwrap_or_default().chars().take(SHOWN).collect();
         self.unsupported.get_or_insert_with(|| {
-            format!("column {name:?} holds {what}, which can not be stored: convert it to strings or plain numbers")
+            format!(
+                "column {name:?} holds {what}, which can not be stored: convert it to strings or \
+                 plain numbers"
+            )
         });
     }
 

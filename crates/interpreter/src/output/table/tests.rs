@@ -115,8 +115,10 @@ fn every_plain_type_is_shown_as_json_and_comes_back_from_parquet() {
     ]);
     let table = read(&announced(&batch, 2), stream(std::slice::from_ref(&batch))).unwrap();
     let expected = json!([
-        ["1152921504606846976", 0.1, 0.1, true, "añ", "<3 bytes>", "1970-01-01", "1970-01-01T01:00:00+01:00", "PT1S", "123.45", ["a", null], {"x": 1}, null],
-        [null, "NaN", "-inf", false, "", "<0 bytes>", "2022-01-08", "1970-01-01T01:00:00.000000001+01:00", "P0D", "-0.01", null, {"x": 2}, null],
+        ["1152921504606846976", 0.1, 0.1, true, "añ", "<3 bytes>", "1970-01-01",
+            "1970-01-01T01:00:00+01:00", "PT1S", "123.45", ["a", null], {"x": 1}, null],
+        [null, "NaN", "-inf", false, "", "<0 bytes>", "2022-01-08",
+            "1970-01-01T01:00:00.000000001+01:00", "P0D", "-0.01", null, {"x": 2}, null],
     ]);
     assert_eq!(json!(table.head), expected);
     assert_eq!(json!(table.tail), json!([]));

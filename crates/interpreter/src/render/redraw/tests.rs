@@ -27,7 +27,8 @@ fn a_row_shows_what_was_written_last() {
 #[test]
 fn nested_bars_are_drawn_over_rows_above() {
     // As tqdm draws two bars into a pipe.
-    let text = "\router: 0%\n\rinner: 0%\x1b[A\n\rinner: 100%\x1b[A\router: 50%\n\rinner: 100%\x1b[A\router: 100%\n\nwarning\n";
+    let text = "\router: 0%\n\rinner: 0%\x1b[A\n\rinner: 100%\x1b[A\router: 50%\n\
+                \rinner: 100%\x1b[A\router: 100%\n\nwarning\n";
     assert_eq!(redrawn(text), "outer: 100%\ninner: 100%\nwarning\n");
     // As rich does.
     let text = "a 0%\nb 0%\r\x1b[2K\x1b[1A\x1b[2Ka 9%\nb 9%\n\x1b[?25hwarning";

@@ -52,7 +52,8 @@ pub(super) async fn check(call: HostCall) -> Result<HostReply, CallError> {
 fn within(rows: &Blob) -> Result<Vec<u8>, String> {
     if rows.len() > MAX_BYTES as u64 {
         return Err(format!(
-            "the rows have {} bytes as JSON, the limit is {MAX_BYTES}: aggregate or sample them, or leave out columns that are not drawn",
+            "the rows have {} bytes as JSON, the limit is {MAX_BYTES}: aggregate or sample them, or leave \
+             out columns that are not drawn",
             rows.len()
         ));
     }

@@ -55,7 +55,8 @@ impl HostMethods for ResultsOnly {
         if call.method != "fetch" && !call.method.starts_with("dataset.") {
             return BuiltIn.call(call);
         }
-        let text = "code that derives from tool results cannot call connectors or use datasets; use the results that its contract names";
+        let text = "code that derives from tool results cannot call connectors or use datasets; use the \
+                    results that its contract names";
         Box::pin(async { Err(refused("not_granted", text.to_owned())) })
     }
 }
@@ -187,8 +188,8 @@ impl<'a> Calls<'a> {
         let limit = self.limits.blob_bytes;
         if bytes > 0 && held.saturating_add(bytes) > limit {
             let text = format!(
-                "calls to the host without an answer have {held} bytes of data, this one {bytes}, the limit is {limit}: \
-                 wait for an answer before making more"
+                "calls to the host without an answer have {held} bytes of data, this one {bytes}, the \
+                 limit is {limit}: wait for an answer before making more"
             );
             self.answer(number, Err(refused("too_many_bytes_at_once", text)));
             return true;
@@ -234,8 +235,8 @@ impl<'a> Calls<'a> {
         let bytes = serde_json::to_vec(&call.params).map_or(0, |json| json.len());
         if self.waiting.len() >= waiting || self.waiting_bytes + bytes > waiting_bytes {
             let text = format!(
-                "{} calls to the host wait for an answer, with {} bytes of parameters; the limits are {waiting} and \
-                 {waiting_bytes}: wait for some of them before making more",
+                "{} calls to the host wait for an answer, with {} bytes of parameters; the limits are \
+                 {waiting} and {waiting_bytes}: wait for some of them before making more",
                 self.waiting.len(),
                 self.waiting_bytes
             );
@@ -308,7 +309,8 @@ impl<'a> Calls<'a> {
         let limit = self.limits.total_bytes;
         if self.answered_bytes > limit {
             let text = format!(
-                "the answers to this cell's calls have {} bytes together, the limit is {limit}: make the remaining calls in another cell",
+                "the answers to this cell's calls have {} bytes together, the limit is {limit}: make the \
+                 remaining calls in another cell",
                 self.answered_bytes
             );
             return Err(refused("answers_too_large", text));

@@ -32,7 +32,8 @@ pub struct Checkpoint {
     /// Name, if it was given one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Id of the checkpoint that the session had made or gone back to last; absent if its variables did not come from one.
+    /// Id of the checkpoint that the session had made or gone back to last; absent if its variables
+    /// did not come from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// Number of the last cell before it; 0 if none had run.
@@ -41,7 +42,8 @@ pub struct Checkpoint {
     pub created_unix_ms: u64,
     /// Number of files that it holds.
     pub files: u64,
-    /// Estimate of the memory that it took up when it was made, in bytes. It grows with what later cells change.
+    /// Estimate of the memory that it took up when it was made, in bytes. It grows with what later
+    /// cells change.
     pub bytes: u64,
 }
 

@@ -50,10 +50,11 @@ pub struct TryResult {
 /// Changes of a try.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TryChanges {
-    /// Variables that Python code created, changed or removed, by name. A change through another name of the same object is not
-    /// detected.
+    /// Variables that Python code created, changed or removed, by name. A change through another
+    /// name of the same object is not detected.
     pub variables: Vec<ChangedVariable>,
-    /// Files, links and directories below `/workspace` and `/tmp` that it created, changed or removed; at most 200.
+    /// Files, links and directories below `/workspace` and `/tmp` that it created, changed or
+    /// removed; at most 200.
     pub files: Vec<FileDifference>,
     /// Number of changed files that are not listed.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -340,7 +341,8 @@ impl HostMethods for TryMethods {
         if call.method != "dataset.publish" {
             return self.0.call(call);
         }
-        let message = "a try cannot publish a dataset, because others would see it: keep the try, and publish in the next cell";
+        let message = "a try cannot publish a dataset, because others would see it: keep the try, and \
+                       publish in the next cell";
         let error = CallError {
             code: "not_granted".to_owned(),
             message: message.to_owned(),

@@ -107,7 +107,8 @@ impl OpenVolume {
             return Ok(());
         };
         Err(format!(
-            "{VOLUME_FOLDER} has {has}, the limit `volumes.{key}` is {limit}; remove files there, or ask the operator for a higher limit"
+            "{VOLUME_FOLDER} has {has}, the limit `volumes.{key}` is {limit}; remove files there, or ask \
+             the operator for a higher limit"
         ))
     }
 
@@ -157,7 +158,8 @@ impl OpenVolume {
 /// Returns the path below the folder, if the file may have it.
 fn name<'a>(entry: &'a FileEntry, files: &BTreeMap<String, VolumeFile>) -> Result<&'a str, String> {
     let name = relative_name(&entry.path, VOLUME_FOLDER).ok_or(
-        "its name cannot be used outside the sandbox; use at most 512 bytes without control characters and `\\`",
+        "its name cannot be used outside the sandbox; use at most 512 bytes without control characters \
+         and `\\`",
     )?;
     // Only a guest that lies lists such a file.
     is_free(name, files)
@@ -195,7 +197,8 @@ async fn take(guest: &Guest, store: &Store, entry: &FileEntry, left: u64) -> Res
         Err(Error::Request(_)) => {
             let path = escape(&entry.path);
             return Err(ReadFailure::Failed(format!(
-                "`{path}` grew beyond the limit `volumes.max_bytes` while it was read; write it before the cell ends"
+                "`{path}` grew beyond the limit `volumes.max_bytes` while it was read; write it before \
+                 the cell ends"
             )));
         }
         Err(error) => {

@@ -84,8 +84,9 @@ fn finding(line: Line, threshold: f64) -> Finding {
     Finding {
         code: LOW_COVERAGE.to_owned(),
         message: format!(
-            "the line `{series}` has values for {:.0} % of the time range of its axis, less than {:.0} %: align the series to common \
-             buckets (safe_merge_timeseries, align_timeseries), aggregate to a coarser bucket, or leave it out and say so",
+            "the line `{series}` has values for {:.0} % of the time range of its axis, less than {:.0} %: \
+             align the series to common buckets (safe_merge_timeseries, align_timeseries), aggregate to a \
+             coarser bucket, or leave it out and say so",
             coverage * 100.0,
             threshold * 100.0
         ),

@@ -198,16 +198,17 @@ fn contract_text(settings: &PromptSettings<'_>) -> String {
     let inputs = if settings.require_inputs {
         "- `inputs` is required: it gives each tool result that the code reads a local name.\n"
     } else {
-        "- `inputs` is optional: it gives tool results local names for dense code. Every alias is bound anyway.\n"
+        "- `inputs` is optional: it gives tool results local names for dense code. Every alias is bound \
+         anyway.\n"
     };
     format!(
-        "### Contract\n\nEvery call declares a `postProcessingContract`. It is checked before Python starts and after it ended; what is \
-         wrong comes back with the valid values, to be repaired.\n\n\
+        "### Contract\n\nEvery call declares a `postProcessingContract`. It is checked before Python \
+         starts and after it ended; what is wrong comes back with the valid values, to be repaired.\n\n\
          - `operation`: what is computed. `reason`: why it takes code.\n\
          - `inputAliases`: the aliases that the code derives from, at least one.\n\
-         - `expectedArtifacts`: `\"image\"` for figures saved with `save_figure`, `\"chart\"` for charts emitted with `render_chart`, \
-         `[]` when the code only computes. Emit exactly the kinds that are declared, at most {} \
-         artifacts.\n{inputs}\n```json\n{}\n```",
+         - `expectedArtifacts`: `\"image\"` for figures saved with `save_figure`, `\"chart\"` for charts \
+         emitted with `render_chart`, `[]` when the code only computes. Emit exactly the kinds that are \
+         declared, at most {} artifacts.\n{inputs}\n```json\n{}\n```",
         settings.max_artifacts,
         text::EXAMPLE
     )

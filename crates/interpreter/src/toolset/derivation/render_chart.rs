@@ -149,8 +149,8 @@ impl Derivation {
         }
         if entry.bytes > MOST_BYTES {
             let message = format!(
-                "`{}` has {} bytes, a chart is made from at most {MOST_BYTES}: use code_interpreter, aggregate there, and call \
-                 render_chart(spec, rows)",
+                "`{}` has {} bytes, a chart is made from at most {MOST_BYTES}: use code_interpreter, \
+                 aggregate there, and call render_chart(spec, rows)",
                 entry.alias, entry.bytes
             );
             return refuse("unsuitable_alias", message);
@@ -264,7 +264,8 @@ mod tests {
         let found = told(&json!({
             "allias": "get_prices_1",
             "title": 7,
-            "spec": {"type": "pie", "x_key": "day", "series": [{"key": "price", "yAxis": "middle"}], "legend": "yes"},
+            "spec": {"type": "pie", "x_key": "day", "series": [{"key": "price", "yAxis": "middle"}],
+                "legend": "yes"},
         }));
         let fields: Vec<_> = found.iter().map(|(field, _)| field.as_str()).collect();
         assert_eq!(

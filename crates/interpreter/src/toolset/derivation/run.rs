@@ -341,7 +341,8 @@ fn not_saved(figures: usize) -> Finding {
     Finding {
         code: "figure_not_saved".to_owned(),
         message: format!(
-            "{drawn} not among the artifacts: call save_figure(alt), and declare `image` in `expectedArtifacts`, if the answer needs it"
+            "{drawn} not among the artifacts: call save_figure(alt), and declare `image` in \
+             `expectedArtifacts`, if the answer needs it"
         ),
         series: None,
         details: serde_json::json!({"count": figures}),

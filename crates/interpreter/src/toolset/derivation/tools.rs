@@ -16,22 +16,24 @@ pub fn code_interpreter(require_inputs: bool) -> ToolDefinition {
     let mut required = vec!["code", "postProcessingContract"];
     let mut inputs = json!({
         "type": "object",
-        "description": "Optional local names for aliases, such as {\"prices\": \"get_price_history_1\"}. Every alias is bound under its \
-            own name as well.",
+        "description": "Optional local names for aliases, such as {\"prices\": \"get_price_history_1\"}. \
+                        Every alias is bound under its own name as well.",
         "additionalProperties": {"type": "string"},
     });
     if require_inputs {
         required.push("inputs");
         inputs["minProperties"] = json!(1);
         inputs["description"] = json!(
-            "Local names for the aliases that the code reads, at least one, such as {\"prices\": \"get_price_history_1\"}."
+            "Local names for the aliases that the code reads, at least one, such as \
+             {\"prices\": \"get_price_history_1\"}."
         );
     }
     ToolDefinition::new(
         CODE_INTERPRETER,
         "Derive with code",
-        "Runs Python in a sandbox without network to derive metrics, tables or charts from the results of earlier tool \
-         calls. It cannot fetch anything. Variables and files stay for later calls of the same turn. End with set_result(value).",
+        "Runs Python in a sandbox without network to derive metrics, tables or charts from the results of \
+         earlier tool calls. It cannot fetch anything. Variables and files stay for later calls of the \
+         same turn. End with set_result(value).",
         json!({
             "type": "object",
             "properties": {
@@ -80,19 +82,22 @@ pub fn render_chart() -> ToolDefinition {
     ToolDefinition::new(
         RENDER_CHART,
         "Draw a chart",
-        "Draws a structured chart directly from the rows of one tool result, without Python. For anything that has to be \
-         computed, merged or reshaped first, call code_interpreter.",
+        "Draws a structured chart directly from the rows of one tool result, without Python. For anything \
+         that has to be computed, merged or reshaped first, call code_interpreter.",
         json!({
             "type": "object",
             "properties": {
-                "alias": {"type": "string", "description": "The alias of the tool result that holds the rows."},
+                "alias": {"type": "string",
+                    "description": "The alias of the tool result that holds the rows."},
                 "path": {
                     "type": "string",
-                    "description": "Where the rows are in it, such as data.rows; needed only where several lists are candidates.",
+                    "description": "Where the rows are in it, such as data.rows; needed only where \
+                                    several lists are candidates.",
                 },
                 "spec": chart(),
                 "title": {"type": "string", "description": "The chart's title."},
-                "alt": {"type": "string", "description": "What the chart shows, for readers who cannot see it."},
+                "alt": {"type": "string",
+                    "description": "What the chart shows, for readers who cannot see it."},
             },
             "required": ["alias", "spec"],
             "additionalProperties": false,
@@ -122,7 +127,8 @@ fn chart() -> Value {
             "type": {"type": "string"},
             "errorKey": {"type": "string"},
             "yAxis": {"type": "string", "enum": ["left", "right"]},
-            "satisfies": {"type": "string", "description": "The one of expectedMeasures that the series shows."},
+            "satisfies": {"type": "string",
+                "description": "The one of expectedMeasures that the series shows."},
         },
         "required": ["key"],
     });
@@ -175,7 +181,8 @@ fn chart() -> Value {
             "expectedMeasures": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "The measures that the chart has to show; a series names in satisfies which one it is.",
+                "description": "The measures that the chart has to show; a series names in satisfies \
+                                which one it is.",
             },
             "xAxis": axis.clone(),
             "yAxis": axis.clone(),

@@ -115,7 +115,8 @@ impl Interpreter {
         if !policy.requirements.is_empty() && !image.policy.is_closed() {
             // Layers are held to the image's policy.
             return Err(Error::Request(format!(
-                "image `{}` lets network clients in, so no packages can be added to it in a derivation; use an image whose policy forbids them",
+                "image `{}` lets network clients in, so no packages can be added to it in a derivation; \
+                 use an image whose policy forbids them",
                 image.name
             )));
         }
@@ -136,7 +137,8 @@ impl Interpreter {
     async fn derive_in(&self, session: Session, results: LentResults) -> Result<Derivation> {
         if !session.network().is_none() {
             return Err(Error::Request(format!(
-                "a derivation runs without a network, and this session has `network: {}`; derive in a session without it",
+                "a derivation runs without a network, and this session has `network: {}`; derive in a \
+                 session without it",
                 session.network()
             )));
         }

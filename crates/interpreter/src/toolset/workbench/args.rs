@@ -24,13 +24,15 @@ const MAX_PACKAGES: usize = 50;
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ExecArgs {
-    /// The program and its arguments, such as `["python", "/tmp/analysis.py"]`. No shell reads it: for pipes use `["sh", "-c", "…"]`.
+    /// The program and its arguments, such as `["python", "/tmp/analysis.py"]`. No shell reads it:
+    /// for pipes use `["sh", "-c", "…"]`.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
     /// Seconds after which it is killed with everything that it has started.
     #[schemars(default = "default_timeout", range(max = 300), extend("exclusiveMinimum" = 0))]
     pub timeout: f64,
-    /// Packages that commands need in addition to those of the image, such as `six==1.17.0`. The session keeps them.
+    /// Packages that commands need in addition to those of the image, such as `six==1.17.0`. The
+    /// session keeps them.
     #[schemars(default, length(max = 50))]
     pub requirements: Vec<String>,
     /// Reason for the call; it changes nothing.
@@ -144,7 +146,8 @@ impl ExecArgs {
         let bytes: usize = self.command.iter().map(|part| part.len() + 1).sum();
         if bytes > MAX_COMMAND {
             return Err(format!(
-                "`command` has {bytes} bytes (max {MAX_COMMAND}): write a file with sandbox_write_file and name it instead"
+                "`command` has {bytes} bytes (max {MAX_COMMAND}): write a file with sandbox_write_file \
+                 and name it instead"
             ));
         }
         if self.requirements.len() > MAX_PACKAGES {
@@ -371,7 +374,8 @@ mod tests {
             ),
             (
                 json!({"command": ["ls"], "cwd": "/"}),
-                "there is no argument \"cwd\"; the arguments are command, timeout, requirements, reasoning_trace",
+                "there is no argument \"cwd\"; the arguments are command, timeout, requirements, \
+                 reasoning_trace",
             ),
         ] {
             assert_eq!(complaint(ExecArgs::parse(args, MAX_TIMEOUT)), told);

@@ -104,7 +104,8 @@ mod tests {
         #[test]
         fn accepted_paths_are_normalized_and_below_a_root(
             parts in prop::collection::vec(
-                prop_oneof![Just(".."), Just("."), Just(""), Just("tmp"), Just("workspace"), Just("data"), Just("a"), Just("proc")],
+                prop_oneof![Just(".."), Just("."), Just(""), Just("tmp"), Just("workspace"),
+                    Just("data"), Just("a"), Just("proc")],
                 0..7,
             ),
             rooted in any::<bool>(),

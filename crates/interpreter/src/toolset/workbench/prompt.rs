@@ -73,18 +73,24 @@ pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &DatasetSect
         Profile::Polars => "- MUST use Polars: `import polars as pl`, `pl.read_csv(path)`.\n",
     });
     text.push_str(
-        "- Save results below `/tmp/output/`, for example `/tmp/output/result.csv` and `/tmp/output/plot.png`.\n\
-         - Plots: `matplotlib.use('Agg')`, then `plt.savefig('/tmp/output/plot.png', dpi=150, bbox_inches='tight')`.\n\n\
+        "- Save results below `/tmp/output/`, for example `/tmp/output/result.csv` and \
+         `/tmp/output/plot.png`.\n\
+         - Plots: `matplotlib.use('Agg')`, then `plt.savefig('/tmp/output/plot.png', dpi=150, \
+         bbox_inches='tight')`.\n\n\
          **CONSTRAINTS**\n",
     );
     let _ = write!(
         text,
         "- Time: {} s, up to {} s with `timeout`; then a command is killed with all that it has started\n\
-         - No network: nothing can be downloaded, and `pip install` does nothing; name packages that the image lacks in `requirements` of `{EXEC}`\n\
-         - Files: below /tmp/ or /workspace/ only; /tmp/data/ is read-only; at most {MAX_CONTENT} bytes per written file\n\
-         - Output: {} KiB of each stream; of more the middle is left out, and a line there says which file has all of it\n\
+         - No network: nothing can be downloaded, and `pip install` does nothing; name packages that the \
+         image lacks in `requirements` of `{EXEC}`\n\
+         - Files: below /tmp/ or /workspace/ only; /tmp/data/ is read-only; at most {MAX_CONTENT} bytes \
+         per written file\n\
+         - Output: {} KiB of each stream; of more the middle is left out, and a line there says which \
+         file has all of it\n\
          - Results: at most {FILES} files of /tmp/output/ are handed over per command\n\
-         - Files stay from call to call; variables do not: each command is a new process, and none goes on when it has ended\n",
+         - Files stay from call to call; variables do not: each command is a new process, and none goes \
+         on when it has ended\n",
         usual.as_secs_f64(),
         maximum.as_secs_f64(),
         STREAM_BYTES / 1024

@@ -12,13 +12,15 @@ pub type Reply<T> = std::result::Result<T, WorkbenchRefusal>;
 /// Result of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ExecResult {
-    /// The code it exited with; 128 + n if signal n killed it, 124 if its time was over, 127 if there is no such program.
+    /// The code it exited with; 128 + n if signal n killed it, 124 if its time was over, 127 if
+    /// there is no such program.
     pub exit_code: i32,
     /// Text that it wrote to stdout. Bytes that are not UTF-8 are replaced.
     pub stdout: String,
     /// Text that it wrote to stderr.
     pub stderr: String,
-    /// Whether the middle of stdout was left out; a line there says how much, and which file of the sandbox has all of it.
+    /// Whether the middle of stdout was left out; a line there says how much, and which file of the
+    /// sandbox has all of it.
     pub stdout_truncated: bool,
     /// The same of stderr.
     pub stderr_truncated: bool,

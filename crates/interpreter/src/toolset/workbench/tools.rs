@@ -24,9 +24,10 @@ pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
         ToolDefinition::new(
             EXEC,
             "Run a command",
-            "Runs a command in the session's isolated sandbox and returns its exit code, stdout and stderr. \
-             The sandbox has Python and the usual Unix commands, no network, and keeps its files from call to call. \
-             Datasets are in /tmp/data/ (read-only). New and changed files in /tmp/output/ are handed over after the command.",
+            "Runs a command in the session's isolated sandbox and returns its exit code, stdout and \
+             stderr. The sandbox has Python and the usual Unix commands, no network, and keeps its files \
+             from call to call. Datasets are in /tmp/data/ (read-only). New and changed files in \
+             /tmp/output/ are handed over after the command.",
             of_commands(longest),
             ToolEffect::Changes,
         )
@@ -34,8 +35,9 @@ pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
         ToolDefinition::new(
             WRITE,
             "Write a file",
-            "Creates or overwrites a file in the session's sandbox, below /tmp/ or /workspace/. Folders are made as needed. \
-             At most 5242880 bytes; `encoding: \"base64\"` for files that are not text.",
+            "Creates or overwrites a file in the session's sandbox, below /tmp/ or /workspace/. Folders \
+             are made as needed. At most 5242880 bytes; `encoding: \"base64\"` for files that are not \
+             text.",
             input_schema::<WriteArgs>(),
             ToolEffect::Settles,
         )
@@ -43,8 +45,8 @@ pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
         ToolDefinition::new(
             EDIT,
             "Edit a file",
-            "Replaces one exact piece of text in a file of the session's sandbox. `old_string` must be in the file exactly once: \
-             include as much of its surroundings as that takes.",
+            "Replaces one exact piece of text in a file of the session's sandbox. `old_string` must be in \
+             the file exactly once: include as much of its surroundings as that takes.",
             input_schema::<EditArgs>(),
             ToolEffect::Changes,
         )

@@ -56,7 +56,8 @@ async fn the_total_size_is_limited_without_failed_results() {
     let error = store.record("a", &json!("123")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "with the result of `a` all results would have 11 bytes, the limit is 10; continue with the recorded results"
+        "with the result of `a` all results would have 11 bytes, the limit is 10; continue with the \
+         recorded results"
     );
     assert_eq!(error.code(), Some("results_full"));
     let waiting = store.record("a", &json!("12"));

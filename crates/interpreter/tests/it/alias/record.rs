@@ -121,8 +121,8 @@ async fn invalid_json_is_rejected_by_name_and_not_kept() {
         let error = store.record_json("tool", text.to_owned()).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "could not record the result of `tool`: it is not a JSON document; values nested deeper than 127 levels, \
-             NaN and infinities are none",
+            "could not record the result of `tool`: it is not a JSON document; values nested deeper than \
+             127 levels, NaN and infinities are none",
             "{text}"
         );
         assert_eq!(error.code(), Some("unreadable_result"));
@@ -231,7 +231,8 @@ proptest! {
                 let at = usize::try_from(span.offset).unwrap();
                 let bytes = &document[at..at + usize::try_from(span.length).unwrap()];
                 prop_assert_eq!(bytes, serde_json::to_vec(value).unwrap());
-                prop_assert_eq!(&parsed[&span.name].to_string(), &serde_json::from_slice::<Value>(bytes).unwrap().to_string());
+                prop_assert_eq!(&parsed[&span.name].to_string(),
+                    &serde_json::from_slice::<Value>(bytes).unwrap().to_string());
             }
             Ok(())
         })?;

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::{file, in_memory};
 
 fn rows(count: usize) -> Value {
-    let row = |n| json!({"price": if n == 2 { Value::Null } else { json!(n) }, "time": format!("2024-01-{n:02}"), "venue": "a"});
+    let row = |n| {
+        json!({"price": if n == 2 { Value::Null } else { json!(n) },
+        "time": format!("2024-01-{n:02}"), "venue": "a"})
+    };
     (1..=count).map(row).collect()
 }
 

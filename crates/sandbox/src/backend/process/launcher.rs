@@ -138,7 +138,8 @@ impl Launcher {
             })??;
         #[expect(
             clippy::disallowed_methods,
-            reason = "only the host itself sends requests, and waits for each response; the end of a room must never be dropped"
+            reason = "only the host itself sends requests, and waits for each response; the end of a room \
+                      must never be dropped"
         )]
         let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);

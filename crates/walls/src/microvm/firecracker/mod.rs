@@ -22,8 +22,9 @@ const OLDEST: (u32, u32) = (1, 13);
 const OVERRIDES: (u32, u32) = (1, 16);
 const NAME: &str = "firecracker";
 const JAILER: &str = "jailer";
-const INSTALL: &str = "install `firecracker` and `jailer` 1.13 or newer from one release of Firecracker on PATH, and a kernel \
-                       (apt-get install linux-image-cloud-amd64); or use QEMU (`microvm: {vmm: qemu}`)";
+const INSTALL: &str = "install `firecracker` and `jailer` 1.13 or newer from one release of Firecracker \
+                       on PATH, and a kernel (apt-get install linux-image-cloud-amd64); or use QEMU \
+                       (`microvm: {vmm: qemu}`)";
 /// Parameters of the kernel for Firecracker's devices, which have no timer, no keyboard and no PCI bus.
 const PARAMETERS: &str =
     "console=ttyS0 panic=-1 reboot=k random.trust_cpu=on i8042.noaux i8042.nomux i8042.dumbkbd";
@@ -64,7 +65,8 @@ impl Firecracker {
             let theirs = version(jailer, "Jailer v", OLDEST).await?;
             if theirs != own {
                 return Err(format!(
-                    "`{}` has the version {theirs}, but Firecracker has {own}: a jailer runs only its own release",
+                    "`{}` has the version {theirs}, but Firecracker has {own}: a jailer runs only its own \
+                     release",
                     jailer.display()
                 ));
             }
@@ -109,8 +111,8 @@ fn jailer(
                 .or_else(|| on_path(JAILER));
             found.map(Some).ok_or_else(|| {
                 format!(
-                    "there is no `{JAILER}` beside `{}` or on PATH, and root runs Firecracker only in its jailer; \
-                     set `microvm.jailer`",
+                    "there is no `{JAILER}` beside `{}` or on PATH, and root runs Firecracker only in its \
+                     jailer; set `microvm.jailer`",
                     firecracker.display()
                 )
             })
@@ -132,7 +134,8 @@ async fn tried(path: &Path, kernel: &Kernel) -> std::result::Result<(), String> 
         .map_err(|error| format!("unpack `{}`: {error}", kernel.path.display()))?;
     if !Kernel::is_unpacked(&unpacked) {
         return Err(format!(
-            "the kernel `{}` is packed in an unknown way, and Firecracker boots only an unpacked one; set `microvm.kernel` to a `vmlinux`",
+            "the kernel `{}` is packed in an unknown way, and Firecracker boots only an unpacked one; set \
+             `microvm.kernel` to a `vmlinux`",
             kernel.path.display()
         ));
     }

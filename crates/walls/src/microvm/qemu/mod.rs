@@ -20,8 +20,9 @@ mod qmp;
 /// The first version with `file:` migrations and memory files that are only read.
 const OLDEST: (u32, u32) = (8, 2);
 const PROGRAM: &str = "qemu-system-x86_64";
-const INSTALL: &str = "install QEMU 8.2 or newer (on Debian and Ubuntu: apt-get install qemu-system-x86 qemu-system-common; Debian 12 has it in its \
-     backports) and a kernel (apt-get install linux-image-cloud-amd64)";
+const INSTALL: &str = "install QEMU 8.2 or newer (on Debian and Ubuntu: apt-get install qemu-system-x86 \
+                       qemu-system-common; Debian 12 has it in its backports) and a kernel (apt-get \
+                       install linux-image-cloud-amd64)";
 
 /// Accelerator of a machine's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +73,9 @@ impl Qemu {
             Err(_) if options.emulation => Accelerator::Tcg,
             Err(reason) => {
                 return Err(Error::missing_protection(format!(
-                    "microVMs do not work here: KVM is unusable: {reason}; use a machine with KVM, or allow emulation \
-                     (`--emulation`, or `microvm: {{emulation: true}}`), which is slow and not a security boundary"
+                    "microVMs do not work here: KVM is unusable: {reason}; use a machine with KVM, or \
+                     allow emulation (`--emulation`, or `microvm: {{emulation: true}}`), which is slow \
+                     and not a security boundary"
                 )));
             }
         };

@@ -52,7 +52,8 @@ pub(super) fn messages(
     });
     if let Some(id) = unanswered {
         let message = format!(
-            "the `tool_use` `{id}` has no result; send a `tool_result` block with this `tool_use_id` in the next user message"
+            "the `tool_use` `{id}` has no result; send a `tool_result` block with this `tool_use_id` in \
+             the next user message"
         );
         return Err(ApiError::invalid("messages", "missing_call_output", message));
     }

@@ -131,7 +131,8 @@ impl MessagesRequest {
 /// Rejects fields that would change the answer if they were ignored, with the alternative.
 fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     if !fields.list("mcp_servers")?.is_empty() {
-        let message = "`mcp_servers` is not supported here: send it as a tool of `/v1/responses`, or ask the operator to configure the server";
+        let message = "`mcp_servers` is not supported here: send it as a tool of `/v1/responses`, or ask \
+                       the operator to configure the server";
         return Err(ApiError::invalid("mcp_servers", "unsupported_parameter", message));
     }
     Ok(())

@@ -18,8 +18,9 @@ const NAME: &str = "code_execution";
 /// The caller of tools in code, as the oldest version has it that a client's type knows.
 pub(super) const CALLER: &str = "code_execution_20260120";
 
-const KINDS: &str = "`custom`, or `code_execution_20250522`, `code_execution_20250825`, `code_execution_20260120` or \
-                     `code_execution_20260521`; this server has no other tools, so send a tool with an `input_schema`";
+const KINDS: &str = "`custom`, or `code_execution_20250522`, `code_execution_20250825`, \
+                     `code_execution_20260120` or `code_execution_20260521`; this server has no other \
+                     tools, so send a tool with an `input_schema`";
 
 /// Versions of code execution, by what they offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

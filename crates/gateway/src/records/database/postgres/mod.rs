@@ -232,13 +232,15 @@ pub(in crate::records) fn problem(error: &Error) -> Option<&'static str> {
             "Postgres has no connection left; raise `max_connections`, or run fewer gateways"
         }
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            "Postgres only reads; name the primary server in the URL, or add `target_session_attrs=read-write`"
+            "Postgres only reads; name the primary server in the URL, or add \
+             `target_session_attrs=read-write`"
         }
         Some(&(SqlState::CANNOT_CONNECT_NOW | SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN)) => {
             "Postgres is starting or stopping"
         }
         None if error.to_string().contains("TLS") => {
-            "see that Postgres has TLS and a certificate for this host, signed by an authority that this machine or `sslrootcert` knows"
+            "see that Postgres has TLS and a certificate for this host, signed by an authority that this \
+             machine or `sslrootcert` knows"
         }
         _ => return None,
     })

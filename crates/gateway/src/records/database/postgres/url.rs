@@ -72,8 +72,8 @@ impl PostgresUrl {
         let config = Config::from_str(&format!("{address}?{}", others.join("&")));
         let mut config = config.map_err(|_| {
             InvalidPostgresUrl::new(
-                "must be a URL such as `postgres://user:password@host/database`, with special characters percent-encoded, and after `?` only \
-                 `sslmode`, `sslrootcert` and settings of libpq",
+                "must be a URL such as `postgres://user:password@host/database`, with special characters \
+                 percent-encoded, and after `?` only `sslmode`, `sslrootcert` and settings of libpq",
             )
         })?;
         if config.get_hosts().is_empty() {
@@ -93,7 +93,8 @@ impl PostgresUrl {
             None | Some("require" | "verify-ca" | "verify-full") => Encryption::Verified(roots),
             Some("allow" | "prefer") => {
                 return Err(InvalidPostgresUrl::new(
-                    "has an `sslmode` that could send everything unencrypted; write `verify-full`, or `disable` if the network is trusted",
+                    "has an `sslmode` that could send everything unencrypted; write `verify-full`, or \
+                     `disable` if the network is trusted",
                 ));
             }
             Some(_) => {

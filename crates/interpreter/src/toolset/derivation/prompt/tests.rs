@@ -6,13 +6,15 @@ use super::*;
 use crate::contract::HELPERS;
 
 /// Names of sources and products: the prompt prefers none.
-const VENDORS: &str = "binance coinbase kraken bybit okx huobi bitfinex bitstamp gemini upbit uniswap hyperliquid deribit coingecko \
-    coinmarketcap coinglass glassnode cryptoquant defillama dune nansen messari bloomberg reuters refinitiv yahoo polygon alpaca quandl \
-    tradingview polymarket kalshi openai anthropic google gemini mistral vercel amazon aws azure modal e2b daytona jupyter \
-    firecracker bitcoin ethereum btc eth";
+const VENDORS: &str = "binance coinbase kraken bybit okx huobi bitfinex bitstamp gemini upbit uniswap \
+                       hyperliquid deribit coingecko coinmarketcap coinglass glassnode cryptoquant \
+                       defillama dune nansen messari bloomberg reuters refinitiv yahoo polygon alpaca \
+                       quandl tradingview polymarket kalshi openai anthropic google gemini mistral vercel \
+                       amazon aws azure modal e2b daytona jupyter firecracker bitcoin ethereum btc eth";
 
 /// Words of a marketplace.
-const TRADE: &str = "vendor venue venues exchange exchanges marketplace marketplaces contributor contributors provider providers";
+const TRADE: &str = "vendor venue venues exchange exchanges marketplace marketplaces contributor \
+                     contributors provider providers";
 
 fn default_libraries() -> Vec<String> {
     ["pandas", "numpy", "scipy", "matplotlib", "statsmodels", "pyarrow"]
@@ -231,7 +233,8 @@ fn libraries_are_what_an_image_loads_without_network_clients() {
     let manifest = |preload: Value, findings: Value| {
         let manifest = json!({
             "layout": cellblock_image::LAYOUT, "id": "a".repeat(64), "name": "test", "python": "3.13.0",
-            "interpreter": "bin/python3.13", "stdlib": "lib/python3.13", "library_path": null, "system_libraries": [],
+            "interpreter": "bin/python3.13", "stdlib": "lib/python3.13", "library_path": null,
+            "system_libraries": [],
             "packages": [{"name": "numpy", "version": "2"}, {"name": "requests", "version": "2"}],
             "preload": preload, "policy": {"allow": ["requests"], "forbid_network_clients": true},
             "created": 1, "size": 1, "files": 1, "machine": "x86_64", "notes": [],
@@ -240,8 +243,10 @@ fn libraries_are_what_an_image_loads_without_network_clients() {
         Manifest::parse(manifest.to_string().as_bytes()).unwrap()
     };
     let found = json!([
-        {"client": "requests", "reason": "an HTTP client", "how": "installed", "path": "requests-2.dist-info", "allowed": true},
-        {"client": "PySocks", "reason": "a proxy client", "how": "importable", "path": "socks.py", "allowed": true}
+        {"client": "requests", "reason": "an HTTP client", "how": "installed",
+            "path": "requests-2.dist-info", "allowed": true},
+        {"client": "PySocks", "reason": "a proxy client", "how": "importable", "path": "socks.py",
+            "allowed": true}
     ]);
     let loads = manifest(
         json!(["scipy.stats", "scipy.signal", "numpy", "requests", "socks"]),
