@@ -89,6 +89,7 @@ pub fn check(root: &Path) -> Result<TidyReport> {
     report.violations.extend(check_each(&files));
     report.violations.extend(strings::unused(&files));
     report.violations.extend(boundaries::check(&files));
+    report.violations.extend(session::violations(&files));
     report.violations.extend(style::violations(&files));
     report.violations.extend(Cycles::of(&files).violations());
     report.violations.extend(types.repeated());

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use cellblock_artifact::{ArtifactId, Origin};
 use futures_util::{StreamExt as _, stream};
 
-use super::actor::Actor;
+use super::journal::Journal;
+use super::runtime::Runtime;
 use crate::connector::FetchRecord;
 use crate::execution::ProducedFile;
 use crate::output::Output;
@@ -21,7 +22,7 @@ pub(super) struct CellProducts<'a> {
     pub(super) fetches: &'a [FetchRecord],
 }
 
-impl Actor {
+impl Journal {
     /// Returns the note for the model, in addition to the outcome.
     pub(super) fn note(&mut self, before: Vec<String>, of_outcome: Option<String>) -> Option<String> {
         let notes: Vec<_> = before
@@ -31,17 +32,25 @@ impl Actor {
             .collect();
         (!notes.is_empty()).then(|| notes.join(". "))
     }
+}
 
+impl Runtime {
     /// Adds the origins of a cell's artifacts. A failure is logged: it must not cost the cell its result.
-    pub(super) async fn attribute(&self, cell: u64, made: &CellProducts<'_>, inputs: &BTreeSet<ArtifactId>) {
+    pub(super) async fn attribute(
+        &self,
+        journal: &Journal,
+        cell: u64,
+        made: &CellProducts<'_>,
+        inputs: &BTreeSet<ArtifactId>,
+    ) {
         let origin = |name: Option<String>, inputs: Vec<ArtifactId>| Origin {
-            session: self.id.clone(),
+            session: journal.id.clone(),
             cell: Some(cell),
             name,
             inputs,
         };
         let behind = |name: Option<&str>| {
-            let variable = name.and_then(|name| self.lineage.origins().get(name));
+            let variable = name.and_then(|name| journal.lineage.origins().get(name));
             let inputs = variable.map_or(inputs, |variable| &variable.artifacts);
             inputs.iter().copied().collect()
         };

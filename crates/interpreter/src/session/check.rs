@@ -6,8 +6,11 @@ use std::time::Instant;
 use cellblock_protocol::ToKernel;
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::Actor;
 use super::calls::BuiltIn;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::runtime::RunTerms;
+use super::runtime::Runtime;
 use crate::cell::Cell;
 use crate::error::Result;
 use crate::execution::{Event, Execution, Outcome, SandboxReport};
@@ -15,26 +18,36 @@ use crate::execution::{Event, Execution, Outcome, SandboxReport};
 /// Note of code that may run.
 const NOT_RUN: &str = "the code was checked and not run; nothing was found that would be rejected";
 
-impl Actor {
+impl Runtime {
     /// Checks a cell's syntax, what the guard says of it, and the names of connectors' functions.
     /// Nothing of the session changes, not even the number of its next cell.
     pub(super) async fn check(
         &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
         cell: Cell,
         events: Option<mpsc::Sender<Event>>,
         asker: Option<&mut oneshot::Sender<Result<Execution>>>,
     ) -> Result<Execution> {
         let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
-        self.ready().await?;
+        self.ready(contents, journal).await?;
         let message = ToKernel::Check {
             cell: self.number(),
             code: cell.code,
-            name: cell.name.unwrap_or_else(|| format!("<cell {}>", self.cells + 1)),
+            name: cell
+                .name
+                .unwrap_or_else(|| format!("<cell {}>", journal.cells + 1)),
             line: cell.line,
             mode: cell.mode,
         };
+        let terms = RunTerms {
+            events,
+            asker,
+            stoppable: true,
+            ..RunTerms::alone(timeout)
+        };
         let started = Instant::now();
-        let ran = self.run(&message, timeout, events, asker, true, &BuiltIn).await?;
+        let ran = self.run(journal, &message, terms).await?;
         let duration = started.elapsed();
         let verdict = self.judge(&ran, timeout).await?;
         self.has_variables &= self.kernel.is_some();

@@ -12,9 +12,12 @@ use cellblock_protocol::Stream;
 use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use tokio::sync::oneshot;
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
 use super::kept::StreamCapture;
 use super::outputs::Outputs;
+use super::request::Request;
+use super::runtime::Runtime;
 use crate::base::HeldLayer;
 use crate::error::{Effect, Error, Result};
 use crate::execution::StreamText;
@@ -106,24 +109,26 @@ enum GuestReport {
     Gone,
 }
 
-impl Actor {
+impl Runtime {
     pub(super) async fn run_command(
         &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
         order: &CommandOrder,
         asker: &mut oneshot::Sender<Result<CommandResult>>,
     ) -> Result<CommandResult> {
         // As long as the command itself may run; what is installed by then is there for the next one.
         let require = async {
-            self.require_own().await?;
-            self.require(&order.requirements).await
+            self.require_own(journal).await?;
+            self.require(journal, &order.requirements).await
         };
         let required = tokio::time::timeout(order.timeout, require).await;
         let limit = order.timeout.as_secs_f64();
         required.map_err(|_| Error::Installing { limit })??;
-        let mut notes = self.settled().await?;
+        let mut notes = self.settled(contents, journal).await?;
         let started = Instant::now();
         self.has_files = true;
-        self.commands += 1;
+        contents.commands += 1;
         let mut run = CommandRun {
             streams: [(); 2].map(|()| StreamCapture::new(order.stream_bytes, order.for_model)),
             stopped: None,
@@ -131,16 +136,18 @@ impl Actor {
         };
         let said = self.follow(order, &mut run, asker).await?;
         let duration = started.elapsed();
-        let end = self.judge_command(&run, &said, &mut notes).await?;
+        let end = self
+            .judge_command(contents, journal, &run, &said, &mut notes)
+            .await?;
         let [stdout, stderr] = run.streams;
-        let stdout = self.finish_stream(stdout, "stdout").await;
-        let stderr = self.finish_stream(stderr, "stderr").await;
+        let stdout = self.finish_stream(contents, stdout, "stdout").await;
+        let stderr = self.finish_stream(contents, stderr, "stderr").await;
         let outputs = if self.sandbox.is_some() {
-            self.collect_outputs(order.files).await
+            self.collect_outputs(contents, order.files).await
         } else {
             Outputs::default()
         };
-        notes.extend(self.save_volume().await);
+        notes.extend(self.save_volume(contents).await);
         Ok(CommandResult {
             end,
             stdout,
@@ -221,6 +228,8 @@ impl Actor {
     /// Makes an end of what the guest said, and of the sandbox what the command has left of it.
     async fn judge_command(
         &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
         run: &CommandRun,
         said: &GuestReport,
         notes: &mut Vec<String>,
@@ -247,7 +256,7 @@ impl Actor {
                 // Memory that ran out may have taken the guest along; nothing else that ends it is
                 // a command's doing.
                 let by_memory = self.memory_kills().await > 0;
-                self.discard();
+                self.discard(contents, journal);
                 if !by_memory {
                     return Err(cellblock_sandbox::Error::gone("guest").into());
                 }
@@ -267,7 +276,7 @@ impl Actor {
             ));
         }
         if leaked {
-            self.end_leaked(notes).await?;
+            self.end_leaked(contents, journal, notes).await?;
         }
         let killed = matches!(end, CommandEnd::Signaled(KILL) | CommandEnd::Exited(KILLED));
         if killed && self.memory_kills().await > 0 {
@@ -306,7 +315,12 @@ impl Actor {
     }
 
     /// Ends everything but the kernel: a command has got rid of the process that watched over it.
-    async fn end_leaked(&mut self, notes: &mut Vec<String>) -> Result<()> {
+    async fn end_leaked(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        notes: &mut Vec<String>,
+    ) -> Result<()> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let spared = self.kept.with(self.kernel.as_ref()).await;
         let ended = sandbox.guest().kill_all_but(&spared).await;
@@ -322,7 +336,7 @@ impl Actor {
                     error = &error as &dyn std::error::Error,
                     "processes of a command are left; the sandbox is given up"
                 );
-                self.discard();
+                self.discard(contents, journal);
                 Ok(())
             }
             Ok(()) => Ok(()),
@@ -331,16 +345,20 @@ impl Actor {
 
     /// Makes sure that there is a sandbox with the session's data, with or without a live kernel;
     /// returns the pending notes about the previous one.
-    pub(super) async fn settled(&mut self) -> Result<Vec<String>> {
+    pub(super) async fn settled(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+    ) -> Result<Vec<String>> {
         if self
             .sandbox
             .as_ref()
             .is_some_and(|sandbox| sandbox.guest().is_gone())
         {
-            self.discard();
+            self.discard(contents, journal);
         }
         if self.sandbox.is_none() {
-            self.ready().await?;
+            self.ready(contents, journal).await?;
         }
         Ok(self.lost_files.take().into_iter().collect())
     }

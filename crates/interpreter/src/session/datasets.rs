@@ -5,8 +5,11 @@ use std::os::unix::fs::FileExt;
 
 use cellblock_sandbox::jail::protection::Protection;
 
-use super::actor::Actor;
+use super::contents::Contents;
 use super::dataset::{DatasetMount, MountKind, file_name};
+use super::journal::Journal;
+use super::request::Request;
+use super::runtime::Runtime;
 use super::spool::SpooledFile;
 use crate::error::{Effect, Error, Result};
 use crate::shared::InterpreterState;
@@ -26,18 +29,19 @@ pub(super) struct Dataset {
     spooled: SpooledFile,
 }
 
-impl Actor {
+impl Runtime {
     /// Adds a dataset: to the sandbox that lives, and to each that comes after it.
     pub(super) async fn add_dataset(
         &mut self,
+        contents: &mut Contents,
         requested: String,
         extension: &str,
         spooled: SpooledFile,
     ) -> Result<DatasetMount> {
         let taken = |name: &str| {
             let path = format!("{FOLDER}{name}");
-            self.datasets.iter().any(|dataset| dataset.name == name)
-                || self.inputs.iter().any(|input| input.sandbox_path() == path)
+            contents.datasets.iter().any(|dataset| dataset.name == name)
+                || contents.inputs.iter().any(|input| input.sandbox_path() == path)
         };
         let name = file_name(&requested, extension, taken);
         let dataset = Dataset {
@@ -48,7 +52,7 @@ impl Actor {
             Some(_) => self.show(&dataset).await?,
             None => self.mounts(),
         };
-        self.datasets.push(dataset);
+        contents.datasets.push(dataset);
         let (how, reason) = match (mounted, spooled.how) {
             (false, MountKind::Mounted | MountKind::Cloned | MountKind::Copied) => (
                 MountKind::Streamed,
@@ -69,11 +73,11 @@ impl Actor {
 
     /// Shows all datasets in a new sandbox. One that cannot be shown is reported, and the session
     /// continues without it.
-    pub(super) async fn show_all(&mut self) -> Result<()> {
-        for dataset in std::mem::take(&mut self.datasets) {
+    pub(super) async fn show_all(&mut self, contents: &mut Contents, journal: &mut Journal) -> Result<()> {
+        for dataset in std::mem::take(&mut contents.datasets) {
             let shown = self.show(&dataset).await;
             let path = format!("{FOLDER}{}", dataset.name);
-            self.datasets.push(dataset);
+            contents.datasets.push(dataset);
             if let Err(error) = shown {
                 if let Error::Sandbox(broken) = &error
                     && broken.effect() == Effect::Destroys
@@ -87,7 +91,7 @@ impl Actor {
                 let told = format!("`{path}` could not be brought into a new sandbox");
                 let lost: Vec<_> = self.lost_files.take().into_iter().chain([told.clone()]).collect();
                 self.lost_files = Some(lost.join(". "));
-                self.unreported.push(told);
+                journal.unreported.push(told);
             }
         }
         Ok(())

@@ -5,8 +5,10 @@ use std::fs::File;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::actor::Actor;
+use super::contents::Contents;
 use super::files::{download, escape, note_skipped};
+use super::journal::Journal;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 use crate::execution::SkippedFile;
 
@@ -44,7 +46,7 @@ pub struct OpenedFile {
     pub version: String,
 }
 
-impl Actor {
+impl Runtime {
     pub(super) async fn list_files(&self, root: &str, most: u32) -> Result<FileListing> {
         let Some(sandbox) = &self.sandbox else {
             return Ok(FileListing::default());
@@ -87,14 +89,20 @@ impl Actor {
         })
     }
 
-    pub(super) async fn put_file(&mut self, path: &str, file: File) -> Result<()> {
-        self.ready().await?;
+    pub(super) async fn put_file(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        path: &str,
+        file: File,
+    ) -> Result<()> {
+        self.ready(contents, journal).await?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         self.has_files = true;
         sandbox.guest().write(path, 0o644, file).await?;
         let (_, _, stamp) = sandbox.guest().read_stamped(path, 0, 1).await?;
         if let Some(stamp) = stamp {
-            self.collected.note(path, (stamp.size, stamp.mtime_ns));
+            contents.collected.note(path, (stamp.size, stamp.mtime_ns));
         }
         Ok(())
     }

@@ -2,8 +2,10 @@
 
 use cellblock_protocol::{Blob, FileStamp};
 
-use super::actor::Actor;
 use super::change::{Change, EditError};
+use super::contents::Contents;
+use super::journal::Journal;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 
 /// Number of times that an edit starts over because the file was changed while it was at work.
@@ -32,21 +34,29 @@ pub(crate) enum EditRefused {
     Content(EditError),
 }
 
-impl Actor {
+impl Runtime {
     /// Replaces or makes a file in one step.
     pub(super) async fn replace_file(
         &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
         path: &str,
         content: Vec<u8>,
     ) -> Result<std::result::Result<(), RefusedFile>> {
-        self.settled().await?;
+        self.settled(contents, journal).await?;
         self.has_files = true;
         self.put_back(path, content, None).await
     }
 
     /// Changes a file in one step, unless somebody else changes it all the time.
-    pub(super) async fn edit_file(&mut self, path: &str, change: &Change) -> Result<EditOutcome> {
-        self.settled().await?;
+    pub(super) async fn edit_file(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        path: &str,
+        change: &Change,
+    ) -> Result<EditOutcome> {
+        self.settled(contents, journal).await?;
         let mut tries = 0;
         loop {
             tries += 1;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use cellblock_sandbox::jail::protection::Protection;
 
-use super::actor::Actor;
 use super::judge;
 use super::run::{End, RequestResult};
+use super::runtime::Runtime;
 use crate::error::Result;
 
-impl Actor {
+impl Runtime {
     /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
     pub(super) async fn judge(&mut self, ran: &RequestResult, timeout: Duration) -> Result<judge::Verdict> {
         let report = self.shared.backend.report();

@@ -13,7 +13,10 @@ use cellblock_sandbox::guest::{DirectoryListing, Guest};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::request::Request;
+use super::runtime::Runtime;
 use super::unkept::UnstoredFile;
 use crate::error::{Error, Result};
 use crate::execution::{ProducedFile, SkippedFile};
@@ -62,15 +65,15 @@ impl CollectionState {
     }
 }
 
-impl Actor {
+impl Runtime {
     /// Stores new and changed files; those that cannot be are named with the reason.
-    pub(super) async fn collect(&mut self) -> (Vec<ProducedFile>, Vec<SkippedFile>) {
+    pub(super) async fn collect(&mut self, contents: &mut Contents) -> (Vec<ProducedFile>, Vec<SkippedFile>) {
         let Some(sandbox) = &self.sandbox else {
             return (Vec::new(), Vec::new());
         };
         let guest = sandbox.guest();
         let limit = self.limits.files;
-        let [workspace, output] = self.collected.stamps;
+        let [workspace, output] = contents.collected.stamps;
         let listed = tokio::join!(
             guest.list(ROOTS[0], workspace, limit),
             guest.list(ROOTS[1], output, limit)
@@ -90,7 +93,7 @@ impl Actor {
         for (index, listing) in listings.into_iter().enumerate() {
             now.stamps[index] = Some(listing.stamp);
             note_skipped(&listing, limit, &mut stored.skipped);
-            let seen = &self.collected.seen;
+            let seen = &contents.collected.seen;
             let news: Vec<_> = listing
                 .files
                 .into_iter()
@@ -107,10 +110,10 @@ impl Actor {
             }));
         }
         if stored.unkept.is_empty() {
-            self.collected.stamps = now.stamps;
+            contents.collected.stamps = now.stamps;
         }
         now.seen.retain(|path, _| !stored.unkept.contains(path));
-        self.collected.seen.extend(now.seen);
+        contents.collected.seen.extend(now.seen);
         (stored.files, stored.skipped)
     }
 
@@ -226,8 +229,14 @@ impl Actor {
         }
     }
 
-    pub(super) async fn write_file(&mut self, path: &str, content: &[u8]) -> Result<()> {
-        self.ready().await?;
+    pub(super) async fn write_file(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        path: &str,
+        content: &[u8],
+    ) -> Result<()> {
+        self.ready(contents, journal).await?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         sandbox.guest().write(path, 0o644, content).await?;
         Ok(())

@@ -15,12 +15,16 @@ use cellblock_protocol::ToKernel;
 use cellblock_protocol::text::acts;
 use cellblock_sandbox::backend::{KeptKernel, Lack};
 use cellblock_sandbox::limits::NetworkPolicy;
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::{Actor, SessionOptions};
+use super::Session;
+use super::actor::Actor;
 use super::checkpoints::{CheckpointError, State};
+use super::options::SessionOptions;
+use super::request::Effects;
+use super::request::Request;
 use super::timeline::TimelineEvent;
-use super::{Request, Session};
 use crate::error::{Error, Result};
 pub use crate::fork_error::{ForkError, MAX_FORKS};
 
@@ -63,13 +67,6 @@ impl ForkOptions {
     }
 }
 
-/// Request of a handle to the session's task.
-#[derive(Debug)]
-pub(crate) struct ForkOrder {
-    options: ForkOptions,
-    pub(super) answer: oneshot::Sender<Result<Vec<Session>>>,
-}
-
 /// A new session whose task does not run yet.
 struct SessionSeed {
     session: Session,
@@ -93,7 +90,7 @@ impl Session {
     /// before anything happens.
     pub async fn fork(&self, options: ForkOptions) -> Result<Vec<Self>> {
         let forks = self
-            .ask(|answer| Request::Fork(ForkOrder { options, answer }))
+            .ask(Effects::USE, move |actor| actor.fork(options).boxed())
             .await?;
         for fork in &forks {
             fork.added().clone_from(&self.added());
@@ -103,27 +100,22 @@ impl Session {
 }
 
 impl Actor {
-    pub(super) async fn answer_fork(&mut self, order: ForkOrder) {
-        let forked = self.fork(order.options).await;
-        let _ = order.answer.send(self.conclude(forked));
-    }
-
     async fn fork(&mut self, options: ForkOptions) -> Result<Vec<Session>> {
-        let backend = &self.shared.backend;
+        let backend = &self.runtime.shared.backend;
         if backend.lacks().contains(&Lack::Forks) {
             let backend = backend.name();
             return Err(ForkError::Unsupported { backend }.into());
         }
         let backend_suspends = backend.suspends();
         options.check()?;
-        if self.volume.is_some() {
+        if self.contents.volume.is_some() {
             return Err(refused("a volume"));
         }
-        if self.limits.network == NetworkPolicy::Egress {
+        if self.runtime.limits.network == NetworkPolicy::Egress {
             return Err(refused("a way out to the network (`egress`)"));
         }
-        self.ready().await?;
-        if let Some(process) = self.processes.running() {
+        self.runtime.ready(&mut self.contents, &mut self.journal).await?;
+        if let Some(process) = self.runtime.processes.running() {
             return Err(refused(&format!("a process beside its cells (`{process}`)")));
         }
         let forks = if backend_suspends {
@@ -132,19 +124,23 @@ impl Actor {
             self.copy(&options).await?
         };
         for fork in &forks {
-            fork.actor.note_event(TimelineEvent::ForkedFrom {
-                session: self.id.clone(),
+            fork.actor.journal.note_event(TimelineEvent::ForkedFrom {
+                session: self.journal.id.clone(),
             });
         }
-        let sessions = forks.iter().map(|fork| fork.actor.id.clone()).collect();
-        self.note_event(TimelineEvent::Forked { sessions });
+        let sessions = forks.iter().map(|fork| fork.actor.journal.id.clone()).collect();
+        self.journal.note_event(TimelineEvent::Forked { sessions });
         Ok(forks.into_iter().map(SessionSeed::start).collect())
     }
 
     /// Makes all new sessions from a copy of the kernel.
     async fn copy(&mut self, options: &ForkOptions) -> Result<Vec<SessionSeed>> {
-        let snapshot = self.next_snapshot();
-        let (mut kept, state) = match self.copy_state("fork a session", snapshot).await {
+        let snapshot = self.runtime.next_snapshot();
+        let (mut kept, state) = match self
+            .runtime
+            .copy_state(&mut self.contents, &mut self.journal, "fork a session", snapshot)
+            .await
+        {
             Ok((_, _, kept, state)) => (kept, state),
             Err(Error::Checkpoint(CheckpointError::Refused { obstacle, remedy, .. })) => {
                 return Err(ForkError::Refused { obstacle, remedy }.into());
@@ -155,7 +151,7 @@ impl Actor {
             Some(obstacle) => Err(refused(&obstacle)),
             None => self.move_all(options, snapshot, &mut kept, &state).await,
         };
-        self.forget_files(snapshot).await?;
+        self.runtime.forget_files(snapshot).await?;
         moved
     }
 
@@ -176,11 +172,17 @@ impl Actor {
                 .await
             {
                 for mut fork in forks.into_iter().chain([fork]) {
-                    fork.actor.discard();
+                    fork.actor
+                        .runtime
+                        .discard(&mut fork.actor.contents, &mut fork.actor.journal);
                 }
                 return Err(failure(error));
             }
-            fork.actor.continue_from(state.clone());
+            fork.actor.runtime.continue_from(
+                &mut fork.actor.contents,
+                &mut fork.actor.journal,
+                state.clone(),
+            );
             forks.push(fork);
         }
         Ok(forks)
@@ -188,49 +190,57 @@ impl Actor {
 
     /// Makes all new sessions from the state of the whole machine.
     async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<SessionSeed>> {
-        if self.processes.is_in_use() {
+        if self.runtime.processes.is_in_use() {
             return Err(refused("an open connection to one of its ports or processes"));
         }
-        self.hear_out().await?;
-        let state = self.state();
-        let (Some(sandbox), Some(kernel)) = (self.sandbox.take(), self.kernel.take()) else {
+        self.runtime.hear_out(&mut self.journal).await?;
+        let state = self.runtime.state(&self.contents, &self.journal);
+        let (Some(sandbox), Some(kernel)) = (self.runtime.sandbox.take(), self.runtime.kernel.take()) else {
             return Err(Error::Closed);
         };
         let id = sandbox.id().to_owned();
         let branched = match sandbox.branch(kernel, options.count).await {
             Ok(branched) => branched,
             Err(error) => {
-                self.shared.returned(&id);
-                self.discard();
+                self.runtime.shared.returned(&id);
+                self.runtime.discard(&mut self.contents, &mut self.journal);
                 return Err(error.into());
             }
         };
-        self.take_up(branched.own);
+        self.runtime.take_up(&mut self.journal, branched.own);
         let leases = branched.branches.map_err(|error| failure(error.into()))?;
         let mut forks = Vec::new();
         for (index, lease) in leases.into_iter().enumerate() {
             let mut fork = self.unborn(options.ids.get(index).cloned(), &state);
             let actor = &mut fork.actor;
-            actor.take_up(lease);
-            actor.furnished = self.furnished;
-            actor.commands = self.commands;
-            actor.kept.begin();
-            actor.continue_from(state.clone());
+            actor.runtime.take_up(&mut actor.journal, lease);
+            actor.runtime.furnished = self.runtime.furnished;
+            actor.contents.commands = self.contents.commands;
+            actor.runtime.kept.begin();
+            actor
+                .runtime
+                .continue_from(&mut actor.contents, &mut actor.journal, state.clone());
             forks.push(fork);
         }
         for fork in &mut forks {
             let message = ToKernel::Diverge {
-                cell: fork.actor.number(),
+                cell: fork.actor.runtime.number(),
                 reseed: options.reseed,
             };
-            let diverged = fork.actor.housekeeping(&message, false).await;
+            let diverged = fork
+                .actor
+                .runtime
+                .housekeeping(&mut fork.actor.journal, &message, false)
+                .await;
             let reason = match diverged {
                 Ok(Ok(_)) => continue,
                 Ok(Err(reason)) => reason,
                 Err(error) => error.to_string(),
             };
             for mut fork in forks {
-                fork.actor.discard();
+                fork.actor
+                    .runtime
+                    .discard(&mut fork.actor.contents, &mut fork.actor.journal);
             }
             return Err(ForkError::Failed { reason }.into());
         }
@@ -241,16 +251,19 @@ impl Actor {
     fn unborn(&self, id: Option<String>, state: &State) -> SessionSeed {
         let options = SessionOptions {
             id,
-            ..self.options.clone()
+            ..self.runtime.options.clone()
         };
-        let (session, mut actor, queue) = Session::build(Arc::clone(&self.shared), options);
-        actor.inputs.clone_from(&self.inputs);
-        actor.datasets.clone_from(&self.datasets);
-        actor.layers.clone_from(&state.layers);
-        actor.cells = self.cells;
-        actor.exited_in = self.exited_in;
-        actor.unusable_setup.clone_from(&self.unusable_setup);
-        actor.bundles.clone_from(&self.bundles);
+        let (session, mut actor, queue) = Session::build(Arc::clone(&self.runtime.shared), options);
+        actor.contents.inputs.clone_from(&self.contents.inputs);
+        actor.contents.datasets.clone_from(&self.contents.datasets);
+        actor.runtime.layers.clone_from(&state.layers);
+        actor.journal.cells = self.journal.cells;
+        actor.journal.exited_in = self.journal.exited_in;
+        actor
+            .runtime
+            .unusable_setup
+            .clone_from(&self.runtime.unusable_setup);
+        actor.runtime.bundles.clone_from(&self.runtime.bundles);
         SessionSeed {
             session,
             actor,
@@ -266,12 +279,14 @@ impl Actor {
         kept: &mut KeptKernel,
         reseed: bool,
     ) -> Result<()> {
-        let own = self.sandbox.as_ref().ok_or(Error::Closed)?;
-        let mut kernel = fork.settle().await?;
-        fork.furnish().await?;
-        let sandbox = fork.sandbox.as_ref().ok_or(Error::Closed)?;
+        let own = self.runtime.sandbox.as_ref().ok_or(Error::Closed)?;
+        let mut kernel = fork.runtime.settle(&mut fork.contents, &mut fork.journal).await?;
+        fork.runtime
+            .furnish(&mut fork.contents, &mut fork.journal)
+            .await?;
+        let sandbox = fork.runtime.sandbox.as_ref().ok_or(Error::Closed)?;
         let guest = sandbox.guest();
-        let limit = self.limits.memory_bytes.saturating_add(LIST_BYTES);
+        let limit = self.runtime.limits.memory_bytes.saturating_add(LIST_BYTES);
         own.guest()
             .copy_snapshot(snapshot, &[(guest, ARRIVED)], limit)
             .await?;
@@ -280,8 +295,8 @@ impl Actor {
         own.move_kernel(kept, sandbox.as_ref(), &kernel).await?;
         kernel.arrive(reseed).await?;
         kernel.discard_written();
-        fork.kernel = Some(kernel);
-        fork.kept.begin();
+        fork.runtime.kernel = Some(kernel);
+        fork.runtime.kept.begin();
         Ok(())
     }
 }

@@ -11,13 +11,17 @@ use std::time::Duration;
 
 use cellblock_sandbox::backend::{DormantSandbox, Lease, Suspension};
 use cellblock_sandbox::limits::NetworkPolicy;
+use futures_util::FutureExt as _;
 use metrics::gauge;
 use serde::{Deserialize, Serialize};
 
+use super::Session;
 use super::actor::Actor;
 use super::checkpoints::CheckpointOrder;
+use super::journal::Journal;
+use super::request::Effects;
+use super::runtime::Runtime;
 use super::timeline::TimelineEvent;
-use super::{Request, Session};
 use crate::error::{Error, Result};
 
 /// Note for the next cell.
@@ -110,7 +114,11 @@ impl Session {
     /// the kernel and the checkpoints, and keep the files. If the state cannot be written, the
     /// session goes on.
     pub async fn hibernate(&self) -> Result<HibernationSummary> {
-        self.ask(|answer| Request::Hibernate { answer }).await
+        let effects = Effects {
+            wakes: false,
+            ..Effects::SAVED
+        };
+        self.ask(effects, |actor| actor.hibernate().boxed()).await
     }
 
     /// Returns whether it is hibernated.
@@ -119,64 +127,61 @@ impl Session {
     }
 }
 
-impl Request {
-    /// Returns whether it ends the hibernation of a session.
-    pub(super) const fn wakes(&self) -> bool {
-        !matches!(
-            self,
-            Self::Close { .. }
-                | Self::Recorded { .. }
-                | Self::Usage { .. }
-                | Self::Hibernate { .. }
-                | Self::Checkpoint(CheckpointOrder::List { .. })
-        )
+impl Runtime {
+    /// Goes on in a sandbox that has the session's state.
+    pub(super) fn take_up(&mut self, journal: &mut Journal, lease: Lease) {
+        self.shared.in_use().insert(lease.sandbox.id().to_owned());
+        self.sandbox = Some(lease.sandbox);
+        self.kernel = Some(lease.kernel);
+        self.show_processes();
+        journal.note_start();
     }
 }
 
 impl Actor {
     pub(super) async fn hibernate(&mut self) -> Result<HibernationSummary> {
-        if self.loss().is_some() {
-            self.discard();
+        if self.runtime.loss().is_some() {
+            self.runtime.discard(&mut self.contents, &mut self.journal);
         }
-        let hibernated = if let Some(asleep) = &self.asleep {
+        let hibernated = if let Some(asleep) = &self.runtime.asleep {
             HibernationSummary {
                 kept_bytes: Some(asleep.dormant.bytes()),
                 ..HibernationSummary::default()
             }
-        } else if self.shared.backend.suspends()
-            && self.volume.is_none()
-            && self.limits.network != NetworkPolicy::Egress
+        } else if self.runtime.shared.backend.suspends()
+            && self.contents.volume.is_none()
+            && self.runtime.limits.network != NetworkPolicy::Egress
         {
             self.sleep().await?
         } else {
             self.rest().await?
         };
-        let there = self.sandbox.is_some() || self.asleep.is_some();
-        self.resting.set(there);
+        let there = self.runtime.sandbox.is_some() || self.runtime.asleep.is_some();
+        self.runtime.resting.set(there);
         if there {
-            self.note_event(TimelineEvent::Hibernated);
+            self.journal.note_event(TimelineEvent::Hibernated);
         }
         Ok(hibernated)
     }
 
     /// Keeps only files.
     async fn rest(&mut self) -> Result<HibernationSummary> {
-        self.processes.end_all().await;
-        self.run_exit_handlers().await;
-        self.chain.reset();
-        let Some(sandbox) = &self.sandbox else {
+        self.runtime.processes.end_all().await;
+        self.runtime.run_exit_handlers(&mut self.journal).await;
+        self.journal.chain.reset();
+        let Some(sandbox) = &self.runtime.sandbox else {
             return Ok(HibernationSummary::default());
         };
-        let snapshots = self.kept.numbers();
-        self.kept.lose();
-        self.kernel = None;
+        let snapshots = self.runtime.kept.numbers();
+        self.runtime.kept.lose();
+        self.runtime.kernel = None;
         sandbox.guest().kill_all_but(&[]).await?;
         for snapshot in &snapshots {
             sandbox.guest().discard(*snapshot).await?;
         }
-        let lost_variables = std::mem::take(&mut self.has_variables);
+        let lost_variables = std::mem::take(&mut self.runtime.has_variables);
         if lost_variables {
-            self.unreported.push(HIBERNATED.to_owned());
+            self.journal.unreported.push(HIBERNATED.to_owned());
         }
         Ok(HibernationSummary {
             lost_variables,
@@ -187,12 +192,12 @@ impl Actor {
 
     /// Writes the machine to disk.
     async fn sleep(&mut self) -> Result<HibernationSummary> {
-        if self.sandbox.is_none() {
+        if self.runtime.sandbox.is_none() {
             return Ok(HibernationSummary::default());
         }
-        self.ready().await?;
-        self.processes.end_all().await;
-        let (Some(sandbox), Some(kernel)) = (self.sandbox.take(), self.kernel.take()) else {
+        self.runtime.ready(&mut self.contents, &mut self.journal).await?;
+        self.runtime.processes.end_all().await;
+        let (Some(sandbox), Some(kernel)) = (self.runtime.sandbox.take(), self.runtime.kernel.take()) else {
             return Err(Error::Closed);
         };
         let id = sandbox.id().to_owned();
@@ -200,9 +205,9 @@ impl Actor {
         let listed = listed.unwrap_or_default();
         match sandbox.suspend(kernel).await {
             Ok(Suspension::Dormant(dormant)) => {
-                self.shared.returned(&id);
+                self.runtime.shared.returned(&id);
                 let kept_bytes = Some(dormant.bytes());
-                self.asleep = Some(StoredMachine {
+                self.runtime.asleep = Some(StoredMachine {
                     dormant,
                     files: listed.files.into_iter().map(|file| file.path).collect(),
                     total: listed.total,
@@ -213,12 +218,12 @@ impl Actor {
                 })
             }
             Ok(Suspension::Refused(lease, error)) => {
-                self.take_up(*lease);
+                self.runtime.take_up(&mut self.journal, *lease);
                 Err(error.into())
             }
             Err(error) => {
-                self.shared.returned(&id);
-                self.discard();
+                self.runtime.shared.returned(&id);
+                self.runtime.discard(&mut self.contents, &mut self.journal);
                 Err(error.into())
             }
         }
@@ -226,25 +231,25 @@ impl Actor {
 
     /// Ends the hibernation.
     pub(super) async fn wake(&mut self) {
-        self.resting.set(false);
-        let Some(asleep) = self.asleep.take() else {
+        self.runtime.resting.set(false);
+        let Some(asleep) = self.runtime.asleep.take() else {
             return;
         };
         match asleep.dormant.wake().await {
-            Ok(lease) => self.take_up(lease),
+            Ok(lease) => self.runtime.take_up(&mut self.journal, lease),
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "could not restore a hibernated session"
                 );
-                self.discard();
+                self.runtime.discard(&mut self.contents, &mut self.journal);
                 let files = lost_files(&asleep.files, asleep.total);
-                self.unreported.clear();
-                self.unreported.push(format!(
+                self.journal.unreported.clear();
+                self.journal.unreported.push(format!(
                     "the session was hibernated, and its state on disk cannot be restored; all variables \
                      are gone, and {files}. Run what defines your variables and writes your files again"
                 ));
-                self.lost_files = Some(format!(
+                self.runtime.lost_files = Some(format!(
                     "the session was hibernated, and its state on disk cannot be restored; {files}. Write \
                      them again"
                 ));
@@ -252,27 +257,24 @@ impl Actor {
         }
     }
 
-    /// Goes on in a sandbox that has the session's state.
-    pub(super) fn take_up(&mut self, lease: Lease) {
-        self.shared.in_use().insert(lease.sandbox.id().to_owned());
-        self.sandbox = Some(lease.sandbox);
-        self.kernel = Some(lease.kernel);
-        self.show_processes();
-        self.note_start();
-    }
-
     /// Hibernates or ends a session that nobody has used for long; returns how long to wait then.
     pub(super) async fn end_or_hibernate(&mut self) -> Duration {
-        if self.options.on_idle == OnIdle::Hibernate && !self.resting.is_so() {
-            self.save_volume_between_cells().await;
+        if self.runtime.options.on_idle == OnIdle::Hibernate && !self.runtime.resting.is_so() {
+            self.runtime
+                .save_volume_between_cells(&mut self.contents, &mut self.journal)
+                .await;
             match self.hibernate().await {
                 Ok(hibernated) => {
-                    tracing::info!(session = self.id, ?hibernated, "hibernated an idle session");
-                    return self.options.hibernation;
+                    tracing::info!(
+                        session = self.journal.id,
+                        ?hibernated,
+                        "hibernated an idle session"
+                    );
+                    return self.runtime.options.hibernation;
                 }
                 Err(error) => tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    session = self.id,
+                    session = self.journal.id,
                     "could not hibernate an idle session, which is ended"
                 ),
             }

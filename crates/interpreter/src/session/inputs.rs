@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cellblock_protocol::{Reference, ToKernel};
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::runtime::Runtime;
 use crate::binding::Binding;
 use crate::error::{Error, Result};
 use crate::input::Input;
@@ -16,7 +18,7 @@ pub(super) struct BoundInputs {
     references: Vec<Reference>,
 }
 
-impl Actor {
+impl Runtime {
     /// Puts a cell's tool results into the sandbox, unless they are there, and says where its
     /// kernel finds them.
     pub(super) async fn refer(&mut self, binding: Option<&Arc<Binding>>) -> Result<Vec<Reference>> {
@@ -44,60 +46,65 @@ impl Actor {
 
     /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and
     /// the next cell says so: the session goes on without it.
-    pub(super) async fn furnish(&mut self) -> Result<()> {
-        for input in std::mem::take(&mut self.inputs) {
+    pub(super) async fn furnish(&mut self, contents: &mut Contents, journal: &mut Journal) -> Result<()> {
+        for input in std::mem::take(&mut contents.inputs) {
             match self.upload(&input).await {
-                Ok(()) => self.inputs.push(input),
+                Ok(()) => contents.inputs.push(input),
                 // The reason names a path of the host, which is nothing for a model.
                 Err(Error::Input { name, reason }) => {
                     tracing::warn!(name, reason, "gave up an input");
-                    self.unreported.push(format!(
+                    journal.unreported.push(format!(
                         "input `{name}` could not be copied into a new sandbox and is no longer bound"
                     ));
                 }
                 Err(error) => {
-                    self.inputs.push(input);
+                    contents.inputs.push(input);
                     return Err(error);
                 }
             }
         }
-        self.show_all().await?;
+        self.show_all(contents, journal).await?;
         self.furnished = true;
         Ok(())
     }
 
-    pub(super) async fn bind(&mut self, input: Input) -> Result<Vec<String>> {
+    pub(super) async fn bind(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        input: Input,
+    ) -> Result<Vec<String>> {
         // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
         input.open(self.limits.data_bytes)?;
         let digest = self.options.runs.as_ref().map(|_| self.digest(&input));
-        self.ready().await?;
+        self.ready(contents, journal).await?;
         let bound = match self.upload(&input).await {
-            Ok(()) => self.bind_uploaded(&input, true).await,
+            Ok(()) => self.bind_uploaded(journal, &input, true).await,
             Err(refused) => Err(refused),
         };
         let detected = match bound {
             Ok(detected) => detected,
             Err(refused) => {
-                self.restore_file(&input).await;
+                self.restore_file(contents, &input).await;
                 return Err(refused);
             }
         };
         if !detected.is_empty() {
             let (name, detected) = (input.name(), detected.join("; "));
             // The model that writes the next cell has not seen the answer to this request.
-            self.unreported.push(format!("input `{name}`: {detected}"));
+            journal.unreported.push(format!("input `{name}`: {detected}"));
         }
-        self.chain.bound(input.name(), digest);
-        self.inputs.retain(|bound| bound.name() != input.name());
-        self.inputs.push(input);
+        journal.chain.bound(input.name(), digest);
+        contents.inputs.retain(|bound| bound.name() != input.name());
+        contents.inputs.push(input);
         self.furnished = true;
         Ok(detected)
     }
 
     /// Puts back the file that a refused input has overwritten: a reset or the next kernel reads it again.
-    async fn restore_file(&mut self, refused: &Input) {
+    async fn restore_file(&mut self, contents: &mut Contents, refused: &Input) {
         let path = refused.sandbox_path();
-        let before = self.inputs.iter().find(|bound| bound.sandbox_path() == path);
+        let before = contents.inputs.iter().find(|bound| bound.sandbox_path() == path);
         if let Some(before) = before.cloned() {
             self.furnished &= self.upload(&before).await.is_ok();
         }
@@ -115,14 +122,19 @@ impl Actor {
     }
 
     /// Has the kernel read an input, and returns what it detected.
-    pub(super) async fn bind_uploaded(&mut self, input: &Input, stoppable: bool) -> Result<Vec<String>> {
+    pub(super) async fn bind_uploaded(
+        &mut self,
+        journal: &mut Journal,
+        input: &Input,
+        stoppable: bool,
+    ) -> Result<Vec<String>> {
         let message = ToKernel::Bind {
             cell: self.number(),
             name: input.name().to_owned(),
             format: input.format,
             path: Some(input.sandbox_path()),
         };
-        match self.housekeeping(&message, stoppable).await? {
+        match self.housekeeping(journal, &message, stoppable).await? {
             Ok(ran) => Ok(ran.findings.into_iter().map(|finding| finding.message).collect()),
             Err(reason) => Err(input.refuse(reason)),
         }

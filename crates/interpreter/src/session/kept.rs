@@ -5,7 +5,8 @@ use std::io::{Seek, Write};
 
 use tempfile::SpooledTempFile;
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::runtime::Runtime;
 use crate::execution::StreamText;
 use crate::render::redraw::{LEFT_OUT, Redraws};
 use crate::stream::Capture;
@@ -68,9 +69,14 @@ impl StreamCapture {
     }
 }
 
-impl Actor {
+impl Runtime {
     /// Makes a text of a stream. A view keeps the whole of it in the sandbox if it is too long.
-    pub(super) async fn finish_stream(&mut self, mut kept: StreamCapture, name: &str) -> StreamText {
+    pub(super) async fn finish_stream(
+        &mut self,
+        contents: &mut Contents,
+        mut kept: StreamCapture,
+        name: &str,
+    ) -> StreamText {
         let view = kept.redraws.is_some();
         if let Some(mut redraws) = kept.redraws.take() {
             let mut drawn = Vec::new();
@@ -92,8 +98,12 @@ impl Actor {
         let tail = whole_end(&tail[tail.len().saturating_sub(half)..]);
         let left_out = total - (head.len() + tail.len()) as u64;
         let place = if view {
-            let path = format!("{FOLDER}/exec-{}.{name}", self.commands);
-            format!("; {}", self.keep_whole(kept.whole, kept.lost, bytes, &path).await)
+            let path = format!("{FOLDER}/exec-{}.{name}", contents.commands);
+            format!(
+                "; {}",
+                self.keep_whole(contents, kept.whole, kept.lost, bytes, &path)
+                    .await
+            )
         } else {
             String::new()
         };
@@ -110,22 +120,29 @@ impl Actor {
     }
 
     /// Writes a whole stream to a file of the sandbox; answers what to say of it.
-    async fn keep_whole(&mut self, mut whole: SpooledTempFile, lost: bool, bytes: u64, path: &str) -> String {
+    async fn keep_whole(
+        &mut self,
+        contents: &mut Contents,
+        mut whole: SpooledTempFile,
+        lost: bool,
+        bytes: u64,
+        path: &str,
+    ) -> String {
         let Some(sandbox) = &self.sandbox else {
             return "the rest is gone with the sandbox".to_owned();
         };
         if lost || whole.rewind().is_err() {
             return "the rest could not be kept".to_owned();
         }
-        while self.whole.bytes() + bytes > KEPT_BYTES {
-            let Some((oldest, _)) = self.whole.0.pop_front() else {
+        while contents.whole.bytes() + bytes > KEPT_BYTES {
+            let Some((oldest, _)) = contents.whole.0.pop_front() else {
                 break;
             };
             let _ = sandbox.guest().remove(&oldest).await;
         }
         match sandbox.guest().write(path, 0o644, whole).await {
             Ok(bytes) => {
-                self.whole.0.push_back((path.to_owned(), bytes));
+                contents.whole.0.push_back((path.to_owned(), bytes));
                 format!("all of it is in {path}")
             }
             Err(error) => {

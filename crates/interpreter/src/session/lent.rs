@@ -3,33 +3,30 @@
 use std::sync::Arc;
 
 use cellblock_sandbox::channel::write_frame;
-use tokio::sync::oneshot;
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::runtime::Runtime;
 use crate::connector::Connector;
 use crate::error::Result;
 
-impl Actor {
+impl Runtime {
     /// Lends connectors to the next cells, in the place of those that were lent before.
     pub(super) async fn lend(
         &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
         connectors: &[Arc<dyn Connector>],
-        answer: oneshot::Sender<Result<()>>,
-    ) {
-        let result = self.bind_lent(connectors).await;
-        let _ = answer.send(self.conclude(result));
-    }
-
-    async fn bind_lent(&mut self, connectors: &[Arc<dyn Connector>]) -> Result<()> {
-        let grants = self.grants.lending(connectors);
-        let before = std::mem::replace(&mut self.grants, grants);
-        let new = self.grants.since(&before).await;
+    ) -> Result<()> {
+        let grants = contents.grants.lending(connectors);
+        let before = std::mem::replace(&mut contents.grants, grants);
+        let new = contents.grants.since(&before).await;
         // Binding a name again would undo what code has made of it.
         let known = new.iter().all(|bundle| self.bundles.contains(bundle));
         if known || self.kernel.is_none() {
             return Ok(());
         }
-        self.hear_out().await?;
+        self.hear_out(journal).await?;
         self.bundles
             .retain(|bundle| new.iter().all(|it| it.name != bundle.name));
         self.bundles.extend(new);
@@ -38,7 +35,7 @@ impl Actor {
             self.standby.sent(&message, 0);
             if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
                 // It has died meanwhile; the next one is configured when it starts.
-                self.lost_between_cells().await;
+                self.lost_between_cells(journal).await;
             }
         }
         Ok(())

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use cellblock_protocol::Guard;
 pub use cellblock_protocol::Variable;
-use cellblock_sandbox::guest::GuestLink;
 use cellblock_sandbox::limits::NetworkPolicy;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,6 +23,7 @@ use crate::input::Input;
 use crate::lineage::VariableOrigin;
 use crate::output::Output;
 use crate::project::ProjectMember;
+use crate::run_record::RunDependency;
 use crate::shared::InterpreterState;
 
 mod actor;
@@ -31,6 +33,7 @@ mod change;
 mod check;
 pub mod checkpoints;
 mod command;
+mod contents;
 mod count;
 mod dataset;
 mod datasets;
@@ -43,19 +46,22 @@ pub mod fork;
 pub mod hibernate;
 mod inputs;
 mod interrupts;
+mod journal;
 mod judge;
 mod kept;
 mod lent;
 mod offered;
+mod options;
 mod outputs;
 pub mod ports;
 pub mod processes;
 mod program;
 mod recorder;
 mod recording;
-mod refuse;
+mod request;
 mod rescue;
 mod run;
+mod runtime;
 mod sandbox;
 mod setup;
 mod shown;
@@ -73,7 +79,6 @@ mod way_out;
 #[path = "no_way_out.rs"]
 mod way_out;
 
-pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};
 pub use command::CommandEnd;
 pub(crate) use command::{CommandOrder, CommandResult, Listener};
@@ -83,6 +88,7 @@ pub use disk::{FileListing, ListedFile, OpenedFile};
 pub(crate) use edit::{EditOutcome, EditRefused, RefusedFile};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
+pub use options::SessionOptions;
 pub use program::{ProgramRun, SandboxProgram};
 pub use setup::SetupSnippet;
 pub use until::until;
@@ -91,10 +97,8 @@ pub use usage::SessionUsage;
 pub use way_out::EgressLog;
 
 use actor::Actor;
-use checkpoints::{CheckpointOrder, TryOrder};
-use fork::ForkOrder;
-use hibernate::HibernationSummary;
 use interrupts::Interrupts;
+use request::{Effects, Request, Task};
 use spool::SpooledFile;
 
 /// Requests that may wait for the session's task.
@@ -156,108 +160,6 @@ pub struct PreparedSandbox {
     pub made: bool,
 }
 
-#[derive(Debug)]
-pub(crate) enum Request {
-    Execute {
-        cell: Cell,
-        binding: Option<Arc<Binding>>,
-        events: Option<mpsc::Sender<Event>>,
-        answer: oneshot::Sender<Result<Execution>>,
-    },
-    Prepare {
-        answer: oneshot::Sender<Result<PreparedSandbox>>,
-    },
-    Lend {
-        connectors: Vec<Arc<dyn Connector>>,
-        answer: oneshot::Sender<Result<()>>,
-    },
-    Bind {
-        input: Input,
-        answer: oneshot::Sender<Result<Vec<String>>>,
-    },
-    Get {
-        name: String,
-        answer: oneshot::Sender<Result<Option<Output>>>,
-    },
-    Variables {
-        answer: oneshot::Sender<Result<Vec<Variable>>>,
-    },
-    Origins {
-        answer: oneshot::Sender<Result<BTreeMap<String, VariableOrigin>>>,
-    },
-    Reset {
-        answer: oneshot::Sender<Result<()>>,
-    },
-    ReadFile {
-        path: String,
-        most: Option<u64>,
-        answer: oneshot::Sender<Result<Vec<u8>>>,
-    },
-    WriteFile {
-        path: String,
-        content: Vec<u8>,
-        answer: oneshot::Sender<Result<()>>,
-    },
-    ListFiles {
-        root: String,
-        most: u32,
-        answer: oneshot::Sender<Result<FileListing>>,
-    },
-    OpenFile {
-        path: String,
-        answer: oneshot::Sender<Result<OpenedFile>>,
-    },
-    PutFile {
-        path: String,
-        file: File,
-        answer: oneshot::Sender<Result<()>>,
-    },
-    RemoveFile {
-        path: String,
-        answer: oneshot::Sender<Result<()>>,
-    },
-    Command {
-        order: CommandOrder,
-        answer: oneshot::Sender<Result<CommandResult>>,
-    },
-    AddDataset {
-        name: String,
-        extension: &'static str,
-        spooled: SpooledFile,
-        answer: oneshot::Sender<Result<DatasetMount>>,
-    },
-    ReplaceFile {
-        path: String,
-        content: Vec<u8>,
-        answer: oneshot::Sender<Result<std::result::Result<(), RefusedFile>>>,
-    },
-    EditFile {
-        path: String,
-        change: Change,
-        answer: oneshot::Sender<Result<EditOutcome>>,
-    },
-    Checkpoint(CheckpointOrder),
-    Usage {
-        answer: oneshot::Sender<Result<Option<SessionUsage>>>,
-    },
-    Try(TryOrder),
-    /// Waits until the records of all runs are handed over.
-    Recorded {
-        answer: oneshot::Sender<Result<()>>,
-    },
-    Fork(ForkOrder),
-    Hibernate {
-        answer: oneshot::Sender<Result<HibernationSummary>>,
-    },
-    /// Makes the sandbox for processes, if there is none.
-    Attach {
-        answer: oneshot::Sender<Result<GuestLink>>,
-    },
-    Close {
-        answer: oneshot::Sender<Result<()>>,
-    },
-}
-
 impl Session {
     pub(crate) fn start(shared: Arc<InterpreterState>, options: SessionOptions) -> Self {
         let (session, actor, queue) = Self::build(shared, options);
@@ -280,7 +182,7 @@ impl Session {
         let table: Arc<processes::Table> = Arc::default();
         let guarded = options.guard != Guard::Off;
         let actor = Actor::new(shared, options, member.clone(), interrupted, Arc::clone(&table));
-        let resting = Arc::clone(&actor.resting);
+        let resting = Arc::clone(&actor.runtime.resting);
         let session = Self {
             requests,
             interrupts: Arc::new(interrupts),
@@ -292,7 +194,7 @@ impl Session {
             table,
             guarded,
             resting,
-            timeline: actor.timeline.clone(),
+            timeline: actor.journal.timeline.clone(),
         };
         (session, actor, queue)
     }
@@ -300,7 +202,7 @@ impl Session {
     /// Runs a cell to its end. User code that fails is `Ok`: see [`Outcome`](crate::execution::Outcome).
     pub async fn execute(&self, cell: impl Into<Cell>) -> Result<Execution> {
         let cell = cell.into();
-        self.ask(|answer| Request::Execute {
+        self.request(|answer| Request::Execute {
             cell,
             binding: None,
             events: None,
@@ -330,14 +232,22 @@ impl Session {
 
     /// Makes the sandbox now rather than with the first cell.
     pub async fn prepare(&self) -> Result<PreparedSandbox> {
-        self.ask(|answer| Request::Prepare { answer }).await
+        self.ask(Effects::USE, |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            runtime.prepare(contents, journal).boxed()
+        })
+        .await
     }
 
     /// Lends connectors to the next cells, in the place of those that were lent before. Code that
     /// names one of these after that has its calls rejected. A connector that is lent hides the
     /// session's own with the same name.
     pub async fn lend(&self, connectors: Vec<Arc<dyn Connector>>) -> Result<()> {
-        self.ask(|answer| Request::Lend { connectors, answer }).await
+        self.ask(Effects::USE, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            async move { runtime.lend(contents, journal, &connectors).await }.boxed()
+        })
+        .await
     }
 
     /// Runs a cell that finds tool results bound; its output goes to `events` as it comes.
@@ -347,7 +257,7 @@ impl Session {
         binding: Option<Arc<Binding>>,
         events: Option<mpsc::Sender<Event>>,
     ) -> Result<Execution> {
-        self.ask(|answer| Request::Execute {
+        self.request(|answer| Request::Execute {
             cell,
             binding,
             events,
@@ -374,35 +284,59 @@ impl Session {
     /// Returns the origins of the variables that cells with a [producer](Cell::produced_by) have made, by
     /// name.
     pub async fn origins(&self) -> Result<BTreeMap<String, VariableOrigin>> {
-        self.ask(|answer| Request::Origins { answer }).await
+        self.ask(Effects::USE, |actor| {
+            ready(Ok(actor.runtime.origins(&actor.journal))).boxed()
+        })
+        .await
     }
 
     /// A variable as a typed output; `None` when there is none of that name.
     pub async fn get(&self, name: impl Into<String>) -> Result<Option<Output>> {
         let name = name.into();
-        self.ask(|answer| Request::Get { name, answer }).await
+        self.ask(Effects::USE, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            runtime.get(contents, journal, name).boxed()
+        })
+        .await
     }
 
     /// The session's variables, without those that were there from the start.
     pub async fn variables(&self) -> Result<Vec<Variable>> {
-        self.ask(|answer| Request::Variables { answer }).await
+        self.ask(Effects::USE, |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            runtime.variables(contents, journal).boxed()
+        })
+        .await
     }
 
     /// Returns the resources that the session's sandbox uses; `None` while it has none.
     pub async fn usage(&self) -> Result<Option<SessionUsage>> {
-        self.ask(|answer| Request::Usage { answer }).await
+        self.ask(Effects::NONE, |actor| actor.runtime.usage().boxed())
+            .await
     }
 
     /// Binds an input, also again after a reset or the loss of the kernel. Returns what was
     /// detected of it, in words, if it is not plain: its separator, decimal mark, encoding,
     /// compression or sheet. The next execution's note says it, too.
     pub async fn bind(&self, input: Input) -> Result<Vec<String>> {
-        self.ask(|answer| Request::Bind { input, answer }).await
+        self.ask(Effects::USE, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            runtime.bind(contents, journal, input).boxed()
+        })
+        .await
     }
 
     /// Drops all variables but the inputs, and ends all [processes](Self::processes).
     pub async fn reset(&self) -> Result<()> {
-        self.ask(|answer| Request::Reset { answer }).await
+        let effects = Effects {
+            resets: true,
+            ..Effects::USE
+        };
+        self.ask(effects, |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            runtime.reset(contents, journal).boxed()
+        })
+        .await
     }
 
     /// Stops the cell that runs now, or is the next to run, if there is one; one that was not begun
@@ -425,10 +359,8 @@ impl Session {
     /// Reads a file of the sandbox, up to the limit for collected files.
     pub async fn read_file(&self, path: impl Into<String>) -> Result<Vec<u8>> {
         let path = path.into();
-        self.ask(|answer| Request::ReadFile {
-            path,
-            most: None,
-            answer,
+        self.ask(Effects::USE, move |actor| {
+            async move { actor.runtime.read_file(&path, None).await }.boxed()
         })
         .await
     }
@@ -437,10 +369,8 @@ impl Session {
     /// it is held in memory.
     pub async fn read_file_within(&self, path: impl Into<String>, most: u64) -> Result<Vec<u8>> {
         let path = path.into();
-        self.ask(|answer| Request::ReadFile {
-            path,
-            most: Some(most),
-            answer,
+        self.ask(Effects::USE, move |actor| {
+            async move { actor.runtime.read_file(&path, Some(most)).await }.boxed()
         })
         .await
     }
@@ -448,10 +378,9 @@ impl Session {
     /// Writes a file of the sandbox; parents are made.
     pub async fn write_file(&self, path: impl Into<String>, content: impl Into<Vec<u8>>) -> Result<()> {
         let (path, content) = (path.into(), content.into());
-        self.ask(|answer| Request::WriteFile {
-            path,
-            content,
-            answer,
+        self.ask(Effects::FILES, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            async move { runtime.write_file(contents, journal, &path, &content).await }.boxed()
         })
         .await
     }
@@ -460,31 +389,44 @@ impl Session {
     /// them. A session that has no sandbox has no files.
     pub async fn list_files(&self, root: impl Into<String>, most: u32) -> Result<FileListing> {
         let root = root.into();
-        self.ask(|answer| Request::ListFiles { root, most, answer }).await
+        self.ask(Effects::USE, move |actor| {
+            async move { actor.runtime.list_files(&root, most).await }.boxed()
+        })
+        .await
     }
 
     /// Copies a file of the sandbox into an unlinked file of the host, up to the limit for collected files.
     pub async fn open_file(&self, path: impl Into<String>) -> Result<OpenedFile> {
         let path = path.into();
-        self.ask(|answer| Request::OpenFile { path, answer }).await
+        self.ask(Effects::USE, move |actor| {
+            async move { actor.runtime.open_file(&path).await }.boxed()
+        })
+        .await
     }
 
     /// Writes a file of the sandbox from one of the host, read from where it stands; parents are
     /// made. Cells do not hand it back unless they change it.
     pub async fn put_file(&self, path: impl Into<String>, file: File) -> Result<()> {
         let path = path.into();
-        self.ask(|answer| Request::PutFile { path, file, answer }).await
+        self.ask(Effects::FILES, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            async move { runtime.put_file(contents, journal, &path, file).await }.boxed()
+        })
+        .await
     }
 
     /// Removes a file of the sandbox. One that is not there is an error.
     pub async fn remove_file(&self, path: impl Into<String>) -> Result<()> {
         let path = path.into();
-        self.ask(|answer| Request::RemoveFile { path, answer }).await
+        self.ask(Effects::FILES, move |actor| {
+            async move { actor.runtime.remove_file(&path).await }.boxed()
+        })
+        .await
     }
 
     /// Runs a command to its end.
     pub(crate) async fn command(&self, order: CommandOrder) -> Result<CommandResult> {
-        self.ask(|answer| Request::Command { order, answer }).await
+        self.request(|answer| Request::Command { order, answer }).await
     }
 
     /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a
@@ -504,11 +446,10 @@ impl Session {
             name: name.clone(),
             reason,
         })?;
-        let mounted = self.ask(|answer| Request::AddDataset {
-            name,
-            extension,
-            spooled,
-            answer,
+        let effects = Effects::changing(RunDependency::Datasets);
+        let mounted = self.ask(effects, move |actor| {
+            let (runtime, contents, _) = actor.parts();
+            runtime.add_dataset(contents, name, extension, spooled).boxed()
         });
         let mounted = mounted.await?;
         self.added().push(mounted.clone());
@@ -530,28 +471,37 @@ impl Session {
         path: String,
         content: Vec<u8>,
     ) -> Result<std::result::Result<(), RefusedFile>> {
-        self.ask(|answer| Request::ReplaceFile {
-            path,
-            content,
-            answer,
+        self.ask(Effects::FILES, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            async move { runtime.replace_file(contents, journal, &path, content).await }.boxed()
         })
         .await
     }
 
     /// Changes a file in one step.
     pub(crate) async fn edit_file(&self, path: String, change: Change) -> Result<EditOutcome> {
-        self.ask(|answer| Request::EditFile { path, change, answer })
-            .await
+        self.ask(Effects::FILES, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            async move { runtime.edit_file(contents, journal, &path, &change).await }.boxed()
+        })
+        .await
     }
 
     /// Waits until the records of all its runs are handed over.
     pub(crate) async fn recorded(&self) -> Result<()> {
-        self.ask(|answer| Request::Recorded { answer }).await
+        self.ask(Effects::NONE, |actor| {
+            async {
+                actor.journal.recorder.flush().await;
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
     }
 
     /// Ends the session and completes when its sandbox is gone, and the records of its runs are handed over.
     pub async fn close(&self) -> Result<()> {
-        self.ask(|answer| Request::Close { answer }).await
+        self.request(|answer| Request::Close { answer }).await
     }
 
     /// Ends the session and interrupts what runs in it; completes when its sandbox is gone.
@@ -559,7 +509,17 @@ impl Session {
         self.until(ready(()), self.close()).await
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
+    /// Has the session's task do some work, and returns its result.
+    async fn ask<T: Send + 'static>(
+        &self,
+        effects: Effects,
+        work: impl for<'a> FnOnce(&'a mut Actor) -> BoxFuture<'a, Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        self.request(|answer| Request::Task(Task::new(effects, answer, work)))
+            .await
+    }
+
+    async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         self.send(request(answer)).await?;
         answered.await.map_err(|_| Error::Closed)?

@@ -5,7 +5,8 @@ use std::future::{Ready, ready};
 
 use cellblock_sandbox::limits::NetworkPolicy;
 
-use super::actor::Actor;
+use super::journal::Journal;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 
 /// There is none.
@@ -19,8 +20,8 @@ impl WayOut {
     pub(super) const fn close(&self) {}
 }
 
-impl Actor {
-    pub(super) fn open_way_out(&self) -> Ready<Result<()>> {
+impl Runtime {
+    pub(super) fn open_way_out(&self, journal: &Journal) -> Ready<Result<()>> {
         ready(match self.limits.network {
             NetworkPolicy::Egress => Err(Error::Argument {
                 name: "network",
@@ -31,7 +32,7 @@ impl Actor {
         })
     }
 
-    pub(super) fn show_way_out(&self) -> Ready<Result<bool>> {
+    pub(super) fn show_way_out(&self, journal: &Journal) -> Ready<Result<bool>> {
         ready(Ok(true))
     }
 

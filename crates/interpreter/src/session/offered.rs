@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::actor::{Actor, SessionOptions};
 use super::calls::{HostMethods, InProject, ResultsOnly};
 use super::checkpoints::tries::TryMethods;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::options::SessionOptions;
+use super::runtime::Runtime;
 use crate::connector::Grants;
 use crate::handle::mint;
 use crate::project::{ProjectCalls, ProjectMember};
@@ -25,16 +28,27 @@ impl SessionOptions {
     }
 }
 
-impl Actor {
+impl Contents {
+    /// Ends a cell, and returns the datasets that it has loaded.
+    pub(super) fn take_loads(&self) -> BTreeSet<String> {
+        self.member
+            .as_ref()
+            .map_or_else(BTreeSet::new, |member| member.end_cell())
+    }
+}
+
+impl Runtime {
     /// Returns what a cell can call. What is derived from tool results comes from them alone.
     pub(super) fn offered(
         &self,
+        contents: &Contents,
+        journal: &Journal,
         derives: bool,
         grants: &Grants,
         cell: u64,
         producer: Option<String>,
     ) -> Box<dyn HostMethods> {
-        let host = self.offered_to_cells(derives, grants, cell, producer);
+        let host = self.offered_to_cells(contents, journal, derives, grants, cell, producer);
         if self.trial.is_some() {
             return Box::new(TryMethods(host));
         }
@@ -43,12 +57,14 @@ impl Actor {
 
     fn offered_to_cells(
         &self,
+        contents: &Contents,
+        journal: &Journal,
         derives: bool,
         grants: &Grants,
         cell: u64,
         producer: Option<String>,
     ) -> Box<dyn HostMethods> {
-        match &self.member {
+        match &contents.member {
             _ if derives => Box::new(ResultsOnly),
             Some(member) => Box::new(InProject {
                 grants: grants.clone(),
@@ -56,19 +72,12 @@ impl Actor {
                     member: Arc::clone(member),
                     cell,
                     producer,
-                    origins: Arc::new(self.lineage.origins().clone()),
+                    origins: Arc::new(journal.lineage.origins().clone()),
                     grants: grants.clone(),
                     limits: self.shared.decoding.limits,
                 },
             }),
             None => Box::new(grants.clone()),
         }
-    }
-
-    /// Ends a cell, and returns the datasets that it has loaded.
-    pub(super) fn take_loads(&self) -> BTreeSet<String> {
-        self.member
-            .as_ref()
-            .map_or_else(BTreeSet::new, |member| member.end_cell())
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::actor::Actor;
+use super::contents::Contents;
 use super::files::{ROOTS, StoredFiles, is_ignored, note_skipped, state_of};
+use super::runtime::Runtime;
 use crate::execution::{ProducedFile, SkippedFile};
 
 /// The folder that commands write results to.
@@ -28,13 +29,17 @@ pub(super) struct HandedOver {
     seen: HashMap<String, (u64, i64)>,
 }
 
-impl Actor {
+impl Runtime {
     /// Stores at most so many new and changed files.
-    pub(super) async fn collect_outputs(&mut self, most: usize) -> Outputs {
+    pub(super) async fn collect_outputs(&mut self, contents: &mut Contents, most: usize) -> Outputs {
         let Some(sandbox) = &self.sandbox else {
             return Outputs::default();
         };
-        let listing = match sandbox.guest().list(ROOT, self.handed_over.stamp, LISTED).await {
+        let listing = match sandbox
+            .guest()
+            .list(ROOT, contents.handed_over.stamp, LISTED)
+            .await
+        {
             Ok(listing) => listing,
             // Code may remove the folder.
             Err(error) => {
@@ -47,7 +52,9 @@ impl Actor {
         let unlisted = listing.total.saturating_sub(listing.files.len() as u64);
         let mut news = listing.files;
         news.retain(|entry| !is_ignored(&entry.path));
-        news.retain(|entry| self.handed_over.seen.get(&entry.path) != Some(&(entry.size, entry.mtime_ns)));
+        news.retain(|entry| {
+            contents.handed_over.seen.get(&entry.path) != Some(&(entry.size, entry.mtime_ns))
+        });
         news.sort_by(|one, other| one.path.cmp(&other.path));
         let states: Vec<_> = news.iter().map(state_of).collect();
         let deadline = Self::collect_deadline();
@@ -59,9 +66,9 @@ impl Actor {
             }
             // A cell need not hand over what a command has.
             if stored.files.iter().any(|file| file.path == path) {
-                self.collected.note(&path, state);
+                contents.collected.note(&path, state);
             }
-            self.handed_over.seen.insert(path, state);
+            contents.handed_over.seen.insert(path, state);
         }
         let left = unlisted + behind as u64;
         let outputs = Outputs {
@@ -71,7 +78,7 @@ impl Actor {
         };
         // What is left over must be listed again.
         if left == 0 && stored.unkept.is_empty() {
-            self.handed_over.stamp = Some(listing.stamp);
+            contents.handed_over.stamp = Some(listing.stamp);
         }
         outputs
     }

@@ -13,9 +13,11 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
-use super::Request;
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
 use super::recorder::{EndedRun, InputDigest, digest_of};
+use super::request::Effects;
+use super::runtime::Runtime;
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::error::Result;
@@ -61,23 +63,9 @@ pub(super) struct RunRecording {
 
 impl RunChain {
     /// Notes what a request changes beside cells.
-    pub(super) fn note(&mut self, request: &Request) {
-        let dependency = match request {
-            Request::WriteFile { .. }
-            | Request::PutFile { .. }
-            | Request::ReplaceFile { .. }
-            | Request::EditFile { .. }
-            | Request::RemoveFile { .. } => RunDependency::Files,
-            Request::Command { .. } => RunDependency::Commands,
-            Request::Attach { .. } => RunDependency::Processes,
-            Request::AddDataset { .. } => RunDependency::Datasets,
-            Request::Reset { .. } => {
-                self.reset();
-                return;
-            }
-            _ => return,
-        };
-        self.now.depends_on.insert(dependency);
+    pub(super) fn note(&mut self, effects: Effects) {
+        self.now.depends_on.extend(effects.changes);
+        self.now.reset |= effects.resets;
     }
 
     /// Notes that the variables are gone.
@@ -119,20 +107,26 @@ impl RunChain {
     }
 }
 
-impl Actor {
+impl Runtime {
     /// Begins the record of a run, if somebody takes it. Nothing is recorded of code that is only checked.
-    pub(super) fn recording(&mut self, cell: &Cell, binding: Option<&Binding>) -> Option<RunRecording> {
+    pub(super) fn recording(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        cell: &Cell,
+        binding: Option<&Binding>,
+    ) -> Option<RunRecording> {
         self.options.runs.as_ref().filter(|_| !cell.dry_run)?;
-        self.chain.begun = None;
+        journal.chain.begun = None;
         let since = Instant::now();
         let started = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
         let report = self.sandbox_report();
-        let name = format!("<cell {}>", self.cells + 1);
+        let name = format!("<cell {}>", journal.cells + 1);
         let results = binding.map(|_| RunDependency::ToolResults);
         let record = RunRecord {
             id: mint("run_"),
-            session: self.id.clone(),
+            session: journal.id.clone(),
             cell: 0,
             started_ms: i64::try_from(started.as_millis()).unwrap_or(i64::MAX),
             code: (cell.code.len() <= MAX_CODE).then(|| cell.code.clone()),
@@ -167,7 +161,7 @@ impl Actor {
             parent_checkpoint: self.kept.parent.clone(),
             tried: self.trial.is_some(),
             after_reset: false,
-            depends_on: results.into_iter().chain(self.always_there()).collect(),
+            depends_on: results.into_iter().chain(self.always_there(contents)).collect(),
             replay_of: None,
             fetches: Vec::new(),
             outcome: String::new(),
@@ -184,36 +178,42 @@ impl Actor {
 
     /// Ends a record before the run's end is reported, and lets it be completed beside that: who
     /// looks for it then waits for it.
-    pub(super) async fn record(&mut self, recording: Option<RunRecording>, result: &Result<Execution>) {
+    pub(super) async fn record(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        recording: Option<RunRecording>,
+        result: &Result<Execution>,
+    ) {
         let (Some(recording), Some(sink)) = (recording, self.options.runs.clone()) else {
             return;
         };
         let RunRecording { mut record, since } = recording;
-        let begun = self.chain.begun.take();
+        let begun = journal.chain.begun.take();
         let prepared = begun.as_ref().map(|(at, _)| at.saturating_duration_since(since));
-        let before = begun.map_or_else(|| self.chain.now.clone(), |(_, before)| before);
+        let before = begun.map_or_else(|| journal.chain.now.clone(), |(_, before)| before);
         let lost = before.lost;
         record.parent = before.parent;
         record.after_reset = before.reset;
         record.depends_on.extend(before.depends_on);
         record.depends_on.sort_unstable();
         record.layers = self.layers.iter().map(ToString::to_string).collect();
-        let mut inputs: Vec<_> = self
+        let mut inputs: Vec<_> = contents
             .inputs
             .iter()
             .map(|it| {
                 (
                     it.name.clone(),
                     it.format,
-                    self.chain.inputs.get(&it.name).cloned(),
+                    journal.chain.inputs.get(&it.name).cloned(),
                 )
             })
             .collect();
         inputs.sort_by(|one, other| one.0.cmp(&other.0));
         // A cell that took its sandbox along is nobody's parent.
-        if prepared.is_some() && self.chain.now.lost == lost {
-            self.chain.now.parent = Some(record.id.clone());
-            self.chain.now.reset = false;
+        if prepared.is_some() && journal.chain.now.lost == lost {
+            journal.chain.now.parent = Some(record.id.clone());
+            journal.chain.now.reset = false;
         }
         let run = EndedRun {
             record,
@@ -227,7 +227,7 @@ impl Actor {
             expected: sink.expect(),
             sink,
         };
-        self.recorder.take(run).await;
+        journal.recorder.take(run).await;
     }
 
     /// Computes the hash of an input while it is copied into the sandbox, and stores a small one.
@@ -282,12 +282,12 @@ impl Actor {
     }
 
     /// Returns the dependencies that every run of the session can use in addition to those in its record.
-    fn always_there(&self) -> impl Iterator<Item = RunDependency> + use<> {
-        let project = self.options.project.is_some() || self.member.is_some();
+    fn always_there(&self, contents: &Contents) -> impl Iterator<Item = RunDependency> + use<> {
+        let project = self.options.project.is_some() || contents.member.is_some();
         let egress = self.limits.network == NetworkPolicy::Egress;
         [
             (project, RunDependency::Project),
-            (self.volume.is_some(), RunDependency::Volume),
+            (contents.volume.is_some(), RunDependency::Volume),
             (egress, RunDependency::Egress),
         ]
         .into_iter()

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::actor::Actor;
 use super::calls::BuiltIn;
+use super::journal::Journal;
 use super::run::{Aftermath, End};
+use super::runtime::RunTerms;
+use super::runtime::Runtime;
 use super::standby::Refuge;
 use super::timeline::TimelineEvent;
 use crate::error::Result;
@@ -43,12 +45,12 @@ impl Execution {
     }
 }
 
-impl Actor {
+impl Runtime {
     /// Replaces the kernel, which has ended, by its standby if there is one, or by the copy of a
     /// checkpoint that has the same state.
-    pub(super) async fn rescue(&mut self) -> Aftermath {
+    pub(super) async fn rescue(&mut self, journal: &mut Journal) -> Aftermath {
         let aftermath = self.replace_kernel().await;
-        self.note_event(match aftermath {
+        journal.note_event(match aftermath {
             Aftermath::Lost(_) => TimelineEvent::KernelLost,
             Aftermath::Kept | Aftermath::Rescued => TimelineEvent::Rescued,
         });
@@ -108,7 +110,7 @@ impl Actor {
     /// Makes sure that the kernel has seen the signal that stopped a cell. If the signal came after
     /// the cell's end, the kernel would take it for the next message. So a message without effect
     /// is sent.
-    pub(super) async fn hear_out(&mut self) -> Result<()> {
+    pub(super) async fn hear_out(&mut self, journal: &mut Journal) -> Result<()> {
         if !std::mem::take(&mut self.interrupts.unseen) || self.kernel.is_none() {
             return Ok(());
         }
@@ -120,16 +122,16 @@ impl Actor {
         }
         let message = ToKernel::Variables { cell: self.number() };
         let had_state = self.standby.has_state();
-        let ran = self.run(&message, HEARING, None, None, false, &BuiltIn).await?;
+        let ran = self.run(journal, &message, RunTerms::alone(HEARING)).await?;
         if matches!(ran.end, End::Lost(_)) {
-            self.tell_of_the_end(had_state, &ran.aftermath);
+            self.tell_of_the_end(journal, had_state, &ran.aftermath);
         }
         Ok(())
     }
 
     /// The kernel has ended while no cell ran: by a thread or process that one had left behind. The
     /// next cell tells.
-    pub(super) async fn lost_between_cells(&mut self) {
+    pub(super) async fn lost_between_cells(&mut self, journal: &mut Journal) {
         self.standby.settled();
         if let Some(kernel) = &mut self.kernel {
             for _ in 0..LAST_FRAMES {
@@ -147,17 +149,18 @@ impl Actor {
             }
         }
         let had_state = self.standby.has_state();
-        let aftermath = self.rescue().await;
-        self.tell_of_the_end(had_state, &aftermath);
+        let aftermath = self.rescue(journal).await;
+        self.tell_of_the_end(journal, had_state, &aftermath);
     }
 
-    fn tell_of_the_end(&mut self, had_state: bool, aftermath: &Aftermath) {
+    fn tell_of_the_end(&mut self, journal: &mut Journal, had_state: bool, aftermath: &Aftermath) {
         let state = match aftermath {
             Aftermath::Lost(_) => super::judge::tell(aftermath),
             Aftermath::Kept | Aftermath::Rescued => "variables are as they were".to_owned(),
         };
         if had_state {
-            self.unreported
+            journal
+                .unreported
                 .push(format!("the kernel ended after the previous cell; {state}"));
         }
     }

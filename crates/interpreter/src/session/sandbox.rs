@@ -8,11 +8,14 @@ use tokio::sync::mpsc;
 
 use super::actor::Actor;
 use super::calls::{BuiltIn, CallLimits};
+use super::contents::Contents;
 use super::files::CollectionState;
 use super::hibernate::OnIdle;
+use super::journal::Journal;
 use super::kept::WholeStreams;
 use super::outputs::HandedOver;
 use super::run::{CellTerms, run};
+use super::runtime::Runtime;
 use super::standby::Standby;
 use super::{PreparedSandbox, Request};
 use crate::error::{Error, Result};
@@ -28,57 +31,39 @@ const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and
 /// The same for the next command.
 const FILES_LOST: &str = "the sandbox was lost and replaced; all files are gone. Write them again";
 
-impl Actor {
-    /// Waits for a request. A sandbox that nobody has needed for long is given back meanwhile.
-    pub(super) async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
-        let rests = self.resting.is_so() && self.options.on_idle == OnIdle::Hibernate;
-        let mut left = if rests {
-            self.options.hibernation
-        } else {
-            self.options.idle
-        };
-        while self.sandbox.is_some() || self.asleep.is_some() {
-            let waiting = async {
-                tokio::select! {
-                    biased;
-                    request = queue.recv() => Some(request),
-                    () = self.processes.ended(), if self.volume.is_some() => None,
-                }
-            };
-            let waited = tokio::time::timeout(left, waiting).await;
-            match waited {
-                Ok(Some(request)) => return request,
-                Ok(None) => {
-                    self.save_volume_between_cells().await;
-                    continue;
-                }
-                Err(_) => {}
-            }
-            left = self.options.idle.saturating_sub(self.processes.idle());
-            if left.is_zero() || self.resting.is_so() {
-                left = self.end_or_hibernate().await;
-            }
-        }
-        queue.recv().await
+impl Runtime {
+    /// Makes sure that there is a sandbox, and says which, and whether it was made for this.
+    pub(super) async fn prepare(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+    ) -> Result<PreparedSandbox> {
+        let before = self.sandbox.as_ref().map(|sandbox| sandbox.id().to_owned());
+        self.ready(contents, journal).await?;
+        let id = self.sandbox.as_ref().ok_or(Error::Closed)?.id().to_owned();
+        Ok(PreparedSandbox {
+            made: before.as_ref() != Some(&id),
+            sandbox: id,
+        })
     }
 
-    pub(super) fn discard(&mut self) {
+    pub(super) fn discard(&mut self, contents: &mut Contents, journal: &mut Journal) {
         if self.has_state() {
             let ended = self.loss();
             let ended = ended.as_ref().and_then(Error::lost_process);
             let told = |lost: &str| ended.map_or(lost.to_owned(), |it| format!("{it} has ended; {lost}"));
-            self.unreported.clear();
-            self.unreported.push(told(SANDBOX_LOST));
+            journal.unreported.clear();
+            journal.unreported.push(told(SANDBOX_LOST));
             self.lost_files = Some(told(FILES_LOST));
         }
         (self.has_files, self.has_variables) = (false, false);
-        self.chain.lose();
+        journal.chain.lose();
         self.kernel = None;
-        self.unreported.extend(self.kept.lose());
+        journal.unreported.extend(self.kept.lose());
         self.trial = None;
         self.processes.lose();
         self.way_out.close();
-        if let Some(volume) = &mut self.volume {
+        if let Some(volume) = &mut contents.volume {
             volume.lose();
         }
         if let Some(sandbox) = self.sandbox.take() {
@@ -87,9 +72,9 @@ impl Actor {
         self.furnished = false;
         self.bound = None;
         self.usage = Usage::default();
-        self.collected = CollectionState::default();
-        self.handed_over = HandedOver::default();
-        self.whole = WholeStreams::default();
+        contents.collected = CollectionState::default();
+        contents.handed_over = HandedOver::default();
+        contents.whole = WholeStreams::default();
     }
 
     /// Whether the loss of the sandbox is a loss for its user.
@@ -102,72 +87,8 @@ impl Actor {
         Some(self.sandbox.as_ref()?.lost()?.into())
     }
 
-    /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
-    pub(super) async fn end_idle(&mut self) {
-        let told = self.has_state();
-        let hibernated = self.resting.set(false) && self.options.on_idle == OnIdle::Hibernate;
-        let why = if hibernated {
-            format!(
-                "the session was hibernated for {} s, so it was ended",
-                self.options.hibernation.as_secs_f64()
-            )
-        } else {
-            format!(
-                "the session was idle for {} s, so its sandbox was ended",
-                self.options.idle.as_secs_f64()
-            )
-        };
-        if let Err(error) = self.close().await {
-            tracing::info!(
-                error = &error as &dyn std::error::Error,
-                "could not end an idle sandbox"
-            );
-        }
-        self.discard();
-        if told {
-            self.unreported.clear();
-            self.lost_files = Some(format!("{why}; all files are gone. Write them again"));
-            self.unreported.push(format!(
-                "{why}; all variables and files are gone. Run what defines your variables and writes your \
-                 files again"
-            ));
-        }
-    }
-
-    /// Makes sure that there is a sandbox, and says which, and whether it was made for this.
-    pub(super) async fn prepare(&mut self) -> Result<PreparedSandbox> {
-        let before = self.sandbox.as_ref().map(|sandbox| sandbox.id().to_owned());
-        self.ready().await?;
-        let id = self.sandbox.as_ref().ok_or(Error::Closed)?.id().to_owned();
-        Ok(PreparedSandbox {
-            made: before.as_ref() != Some(&id),
-            sandbox: id,
-        })
-    }
-
-    pub(super) async fn close(&mut self) -> Result<()> {
-        self.end_try().await;
-        self.run_exit_handlers().await;
-        self.save_volume_at_end().await;
-        self.kernel = None;
-        self.unreported.extend(self.kept.lose());
-        self.processes.lose();
-        self.way_out.close();
-        self.asleep = None;
-        self.resting.set(false);
-        match self.sandbox.take() {
-            Some(sandbox) => {
-                let id = sandbox.id().to_owned();
-                let destroyed = sandbox.destroy().await;
-                self.shared.returned(&id);
-                Ok(destroyed?)
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Runs the `atexit` handlers of cells, within the grace period of an interrupted cell.
-    pub(super) async fn run_exit_handlers(&mut self) {
+    pub(super) async fn run_exit_handlers(&mut self, journal: &mut Journal) {
         let message = ToKernel::Execute {
             cell: self.number(),
             code: String::new(),
@@ -184,7 +105,7 @@ impl Actor {
             grace_ms: None,
         };
         // The session's last cell has run them already.
-        let left = self.has_variables && self.exited_in != self.cells;
+        let left = self.has_variables && journal.exited_in != journal.cells;
         let (true, Some(kernel)) = (left, &mut self.kernel) else {
             return;
         };
@@ -208,15 +129,15 @@ impl Actor {
     }
 
     /// Makes sure that the packages that the session has from its beginning are on the kernel's path.
-    pub(super) async fn require_own(&mut self) -> Result<()> {
+    pub(super) async fn require_own(&mut self, journal: &mut Journal) -> Result<()> {
         let requirements = self.options.requirements.clone();
-        self.require(&requirements).await?;
+        self.require(journal, &requirements).await?;
         self.options.requirements.clear();
         Ok(())
     }
 
     /// Makes sure that packages are on the kernel's path.
-    pub(super) async fn require(&mut self, requirements: &[String]) -> Result<()> {
+    pub(super) async fn require(&mut self, journal: &mut Journal, requirements: &[String]) -> Result<()> {
         if requirements.is_empty() {
             return Ok(());
         }
@@ -233,7 +154,7 @@ impl Actor {
                 self.standby.sent(&message, 0);
                 if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
                     // It has died meanwhile; the next one is told when it starts.
-                    self.lost_between_cells().await;
+                    self.lost_between_cells(journal).await;
                 }
             }
         }
@@ -241,25 +162,25 @@ impl Actor {
     }
 
     /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
-    pub(super) async fn ready(&mut self) -> Result<()> {
+    pub(super) async fn ready(&mut self, contents: &mut Contents, journal: &mut Journal) -> Result<()> {
         // Before the kernel, whose end may be noticed later.
         if self.loss().is_some() {
-            self.discard();
+            self.discard(contents, journal);
         }
-        self.require_own().await?;
-        self.hear_out().await?;
+        self.require_own(journal).await?;
+        self.hear_out(journal).await?;
         if self
             .kernel
             .as_ref()
             .is_some_and(|kernel| kernel.end.borrow().is_some())
         {
-            self.lost_between_cells().await;
+            self.lost_between_cells(journal).await;
         }
         if self.kernel.is_some() {
             return Ok(());
         }
-        let bundles = self.grants.bundles().await;
-        self.unreported.extend(bundles.iter().filter_map(|bundle| {
+        let bundles = contents.grants.bundles().await;
+        journal.unreported.extend(bundles.iter().filter_map(|bundle| {
             let reason = bundle.unavailable.as_ref()?;
             Some(format!(
                 "the connector `{}` is not complete: {reason}",
@@ -269,40 +190,45 @@ impl Actor {
         self.bundles.clone_from(&bundles);
         let message = self.configuration(bundles);
         loop {
-            self.begin(&message).await?;
+            self.begin(contents, journal, &message).await?;
             // Setup code that ended its kernel is left out the next time.
-            if self.set_up().await? {
+            if self.set_up(journal).await? {
                 break;
             }
         }
         if !self.furnished {
-            self.furnish().await?;
+            self.furnish(contents, journal).await?;
         }
-        for input in self.inputs.clone() {
-            self.bind_uploaded(&input, false).await?;
+        for input in contents.inputs.clone() {
+            self.bind_uploaded(journal, &input, false).await?;
         }
         Ok(())
     }
 
     /// Takes a new kernel, in the sandbox that is there if possible.
-    async fn begin(&mut self, message: &ToKernel) -> Result<()> {
-        let mut kernel = match self.revive().await {
+    async fn begin(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        message: &ToKernel,
+    ) -> Result<()> {
+        let mut kernel = match self.revive(contents, journal).await {
             Some(kernel) => kernel,
-            None => self.settle().await?,
+            None => self.settle(contents, journal).await?,
         };
         if write_frame(&mut kernel.writer, message, &[]).await.is_err() {
             // It died before its first message, perhaps with its launcher: once more, from the beginning.
-            self.discard();
-            kernel = self.settle().await?;
+            self.discard(contents, journal);
+            kernel = self.settle(contents, journal).await?;
             write_frame(&mut kernel.writer, message, &[]).await?;
         }
-        self.lineage.clear();
+        journal.lineage.clear();
         self.kept.begin();
         self.standby = Standby::default();
         self.standby.sent(message, 0);
         self.kernel = Some(kernel);
         self.interrupts.unseen = false;
-        self.note_start();
+        journal.note_start();
         Ok(())
     }
 
@@ -329,7 +255,7 @@ impl Actor {
     /// Discards what processes and threads of earlier cells have written since these cells ended,
     /// and leaves a note for the next one. If more processes were started than there may be, those
     /// that are left would go on writing, and are ended.
-    pub(super) async fn discard_late_output(&mut self) {
+    pub(super) async fn discard_late_output(&mut self, journal: &mut Journal) {
         let (true, Some(sandbox), Some(kernel)) = (self.has_variables, &self.sandbox, &self.kernel) else {
             return;
         };
@@ -337,7 +263,7 @@ impl Actor {
         if bytes == 0 {
             return;
         }
-        self.unreported.push(format!(
+        journal.unreported.push(format!(
             "{} of output left out: processes or threads of earlier cells wrote it after those cells had \
              ended. Let them write to a file instead, and read that",
             counted(bytes, "byte")
@@ -345,7 +271,7 @@ impl Actor {
         let Ok(usage) = sandbox.usage().await else { return };
         if usage.process_refusals > self.usage.process_refusals {
             self.end_all_but_kernel().await;
-            self.unreported.push(format!(
+            journal.unreported.push(format!(
                 "an earlier cell started more processes than the limit of {}, so all other processes of \
                  the sandbox were ended",
                 self.limits.processes
@@ -355,15 +281,15 @@ impl Actor {
     }
 
     /// Forgets a kernel that ended while no cell ran.
-    pub(super) fn lose_kernel(&mut self) {
+    pub(super) fn lose_kernel(&mut self, journal: &mut Journal) {
         self.kernel = None;
         if std::mem::take(&mut self.has_variables) {
-            self.unreported.push(KERNEL_LOST.to_owned());
+            journal.unreported.push(KERNEL_LOST.to_owned());
         }
     }
 
     /// A fresh kernel in the sandbox that is there, so that its files survive; `None` when that cannot be.
-    async fn revive(&mut self) -> Option<Kernel> {
+    async fn revive(&mut self, contents: &mut Contents, journal: &mut Journal) -> Option<Kernel> {
         let sandbox = self.sandbox.as_ref()?;
         let revived = async {
             sandbox.guest().kill_all_but(&self.kept.pids().await).await?;
@@ -376,27 +302,27 @@ impl Actor {
                     error = &error as &dyn std::error::Error,
                     "sandbox lost with its kernel"
                 );
-                self.discard();
+                self.discard(contents, journal);
                 None
             }
         }
     }
 
     /// Takes a new sandbox.
-    pub(super) async fn settle(&mut self) -> Result<Kernel> {
+    pub(super) async fn settle(&mut self, contents: &mut Contents, journal: &mut Journal) -> Result<Kernel> {
         let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
         let sandbox = self.sandbox.insert(lease.sandbox);
         for layer in &self.layers {
             self.shared.show_layer(sandbox.as_ref(), layer).await?;
         }
-        let mut filled = self.open_way_out().await;
+        let mut filled = self.open_way_out(journal).await;
         self.show_processes();
         if filled.is_ok() {
-            filled = self.fill_volume().await;
+            filled = self.fill_volume(contents, journal).await;
         }
         if let Err(error) = filled {
             // Half a volume must not be saved as a whole one, and no cell runs without its way out.
-            self.discard();
+            self.discard(contents, journal);
             return Err(error);
         }
         Ok(lease.kernel)
@@ -423,6 +349,100 @@ impl Actor {
             rescue: self.options.rescue,
             connectors,
             outputs: self.shared.base.manifest().outputs.clone(),
+        }
+    }
+}
+
+impl Actor {
+    /// Waits for a request. A sandbox that nobody has needed for long is given back meanwhile.
+    pub(super) async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
+        let rests = self.runtime.resting.is_so() && self.runtime.options.on_idle == OnIdle::Hibernate;
+        let mut left = if rests {
+            self.runtime.options.hibernation
+        } else {
+            self.runtime.options.idle
+        };
+        while self.runtime.sandbox.is_some() || self.runtime.asleep.is_some() {
+            let waiting = async {
+                tokio::select! {
+                    biased;
+                    request = queue.recv() => Some(request),
+                    () = self.runtime.processes.ended(), if self.contents.volume.is_some() => None,
+                }
+            };
+            let waited = tokio::time::timeout(left, waiting).await;
+            match waited {
+                Ok(Some(request)) => return request,
+                Ok(None) => {
+                    self.runtime
+                        .save_volume_between_cells(&mut self.contents, &mut self.journal)
+                        .await;
+                    continue;
+                }
+                Err(_) => {}
+            }
+            left = self
+                .runtime
+                .options
+                .idle
+                .saturating_sub(self.runtime.processes.idle());
+            if left.is_zero() || self.runtime.resting.is_so() {
+                left = self.end_or_hibernate().await;
+            }
+        }
+        queue.recv().await
+    }
+
+    /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
+    pub(super) async fn end_idle(&mut self) {
+        let told = self.runtime.has_state();
+        let hibernated = self.runtime.resting.set(false) && self.runtime.options.on_idle == OnIdle::Hibernate;
+        let why = if hibernated {
+            format!(
+                "the session was hibernated for {} s, so it was ended",
+                self.runtime.options.hibernation.as_secs_f64()
+            )
+        } else {
+            format!(
+                "the session was idle for {} s, so its sandbox was ended",
+                self.runtime.options.idle.as_secs_f64()
+            )
+        };
+        if let Err(error) = self.close().await {
+            tracing::info!(
+                error = &error as &dyn std::error::Error,
+                "could not end an idle sandbox"
+            );
+        }
+        self.runtime.discard(&mut self.contents, &mut self.journal);
+        if told {
+            self.journal.unreported.clear();
+            self.runtime.lost_files = Some(format!("{why}; all files are gone. Write them again"));
+            self.journal.unreported.push(format!(
+                "{why}; all variables and files are gone. Run what defines your variables and writes your \
+                 files again"
+            ));
+        }
+    }
+
+    pub(super) async fn close(&mut self) -> Result<()> {
+        self.end_try().await;
+        self.runtime.run_exit_handlers(&mut self.journal).await;
+        self.runtime.save_volume_at_end(&mut self.contents).await;
+        self.runtime.kernel = None;
+        self.journal.unreported.extend(self.runtime.kept.lose());
+        self.runtime.processes.lose();
+        self.runtime.way_out.close();
+        self.runtime.asleep = None;
+        self.runtime.resting.set(false);
+        match self.runtime.sandbox.take() {
+            Some(sandbox) => {
+                let id = sandbox.id().to_owned();
+                let destroyed = sandbox.destroy().await;
+                self.runtime.shared.returned(&id);
+                Ok(destroyed?)
+            }
+            None => Ok(()),
         }
     }
 }

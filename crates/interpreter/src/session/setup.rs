@@ -3,9 +3,11 @@
 use cellblock_protocol::text::acts;
 use cellblock_protocol::{CellError, KernelOutcome, Rejection, ToKernel};
 
-use super::actor::Actor;
 use super::calls::BuiltIn;
+use super::journal::Journal;
 use super::run::{End, RequestResult, Stop};
+use super::runtime::RunTerms;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 
 /// Characters of a snippet's name, and of its error, in a note.
@@ -26,11 +28,11 @@ pub struct SetupSnippet {
     pub guarded: bool,
 }
 
-impl Actor {
+impl Runtime {
     /// Runs the setup code in a kernel that has just been started or reset. Returns whether the
     /// kernel is still there. What ends it is not run again.
-    pub(super) async fn set_up(&mut self) -> Result<bool> {
-        if !self.show_way_out().await? {
+    pub(super) async fn set_up(&mut self, journal: &mut Journal) -> Result<bool> {
+        if !self.show_way_out(journal).await? {
             return Ok(false);
         }
         for index in 0..self.options.setup.len() {
@@ -45,7 +47,7 @@ impl Actor {
                 guarded,
             };
             let timeout = self.limits.cell_timeout;
-            let ran = match self.run(&message, timeout, None, None, false, &BuiltIn).await {
+            let ran = match self.run(journal, &message, RunTerms::alone(timeout)).await {
                 Ok(ran) => ran,
                 Err(error) => {
                     // What it shows would fail every request.
@@ -56,7 +58,7 @@ impl Actor {
                 }
             };
             if let Some(reason) = failure(&ran) {
-                self.unreported.push(format!(
+                journal.unreported.push(format!(
                     "the setup code `{}` {reason}; the session continues without what it did not bind",
                     readable(&name, NAME)
                 ));
@@ -65,7 +67,7 @@ impl Actor {
                 self.unusable_setup.insert(index);
                 return Ok(false);
             }
-            self.hear_out().await?;
+            self.hear_out(journal).await?;
             if self.kernel.is_none() {
                 return Ok(false);
             }

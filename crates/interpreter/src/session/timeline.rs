@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Session;
-use super::actor::Actor;
+use super::journal::Journal;
 
 /// Number of events that a session keeps; the oldest make room.
 pub const MAX_EVENTS: usize = 256;
@@ -116,7 +116,7 @@ impl Session {
     }
 }
 
-impl Actor {
+impl Journal {
     /// Adds an event.
     pub(super) fn note_event(&self, what: TimelineEvent) {
         self.timeline.note(self.cells, what);

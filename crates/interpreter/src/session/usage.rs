@@ -3,7 +3,7 @@
 use cellblock_sandbox::backend::Usage;
 use serde::Serialize;
 
-use super::actor::Actor;
+use super::runtime::Runtime;
 use crate::error::Result;
 
 /// Resources that the sandbox of a session uses. What its host does not count is absent.
@@ -36,7 +36,7 @@ impl From<Usage> for SessionUsage {
     }
 }
 
-impl Actor {
+impl Runtime {
     /// No sandbox is made for this.
     pub(super) async fn usage(&self) -> Result<Option<SessionUsage>> {
         match &self.sandbox {

@@ -2,25 +2,37 @@
 
 use cellblock_protocol::{ToKernel, Variable};
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::request::Request;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 use crate::output::Output;
 
-impl Actor {
-    pub(super) async fn get(&mut self, name: String) -> Result<Option<Output>> {
-        self.ready().await?;
+impl Runtime {
+    pub(super) async fn get(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+        name: String,
+    ) -> Result<Option<Output>> {
+        self.ready(contents, journal).await?;
         let message = ToKernel::Get {
             cell: self.number(),
             name,
         };
-        let ran = self.housekeeping(&message, true).await?;
+        let ran = self.housekeeping(journal, &message, true).await?;
         Ok(ran.ok().and_then(|mut ran| ran.outputs.pop()))
     }
 
-    pub(super) async fn variables(&mut self) -> Result<Vec<Variable>> {
-        self.ready().await?;
+    pub(super) async fn variables(
+        &mut self,
+        contents: &mut Contents,
+        journal: &mut Journal,
+    ) -> Result<Vec<Variable>> {
+        self.ready(contents, journal).await?;
         let message = ToKernel::Variables { cell: self.number() };
-        match self.housekeeping(&message, true).await? {
+        match self.housekeeping(journal, &message, true).await? {
             Ok(ran) => Ok(ran.variables),
             Err(reason) => Err(Error::Request(format!("list the variables: {reason}"))),
         }

@@ -11,7 +11,10 @@ use std::time::Duration;
 use cellblock_artifact::Store;
 use cellblock_sandbox::guest::{DirectoryListing, Guest};
 
-use super::actor::Actor;
+use super::contents::Contents;
+use super::journal::Journal;
+use super::request::Request;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 use crate::volume::{SessionVolume, VOLUME_FOLDER};
 
@@ -102,16 +105,27 @@ impl OpenVolume {
     }
 }
 
-impl Actor {
+impl Contents {
+    /// Lets other sessions write the volume.
+    pub(super) async fn release_volume(&mut self) {
+        if let Some(open) = self.volume.take()
+            && let Some(keeper) = &open.volume.keeper
+        {
+            keeper.release(!open.incomplete).await;
+        }
+    }
+}
+
+impl Runtime {
     /// Writes the files of the volume into a sandbox that was just taken.
-    pub(super) async fn fill_volume(&mut self) -> Result<()> {
-        let (Some(open), Some(sandbox)) = (&mut self.volume, &self.sandbox) else {
+    pub(super) async fn fill_volume(&mut self, contents: &mut Contents, journal: &mut Journal) -> Result<()> {
+        let (Some(open), Some(sandbox)) = (&mut contents.volume, &self.sandbox) else {
             return Ok(());
         };
         let listing = open.fill(sandbox.guest(), &self.shared.store).await?;
         // Cells hand over only what they make themselves.
         for file in &listing.files {
-            self.collected.note(&file.path, (file.size, file.mtime_ns));
+            contents.collected.note(&file.path, (file.size, file.mtime_ns));
         }
         let (name, revision) = (&open.volume.name, open.volume.revision);
         let again = std::mem::replace(&mut open.reopened, true).then(|| {
@@ -121,17 +135,17 @@ impl Actor {
             )
         });
         let notes: Vec<_> = open.volume.notice.take().into_iter().chain(again).collect();
-        self.tell(notes);
+        self.tell(journal, notes);
         Ok(())
     }
 
     /// Saves what was changed in the volume; returns notes for the model. What a try changes does
     /// not count yet.
-    pub(super) async fn save_volume(&mut self) -> Vec<String> {
+    pub(super) async fn save_volume(&mut self, contents: &mut Contents) -> Vec<String> {
         if self.trial.is_some() {
             return Vec::new();
         }
-        let (Some(open), Some(sandbox)) = (&mut self.volume, &self.sandbox) else {
+        let (Some(open), Some(sandbox)) = (&mut contents.volume, &self.sandbox) else {
             return Vec::new();
         };
         let (true, Some(keeper)) = (open.filled, open.volume.keeper.clone()) else {
@@ -160,21 +174,21 @@ impl Actor {
     }
 
     /// Saves what a cell has changed; its own note reports what could not be.
-    pub(super) async fn save_volume_after_cell(&mut self) {
-        let notes = self.save_volume().await;
-        self.unreported.extend(notes);
+    pub(super) async fn save_volume_after_cell(&mut self, contents: &mut Contents, journal: &mut Journal) {
+        let notes = self.save_volume(contents).await;
+        journal.unreported.extend(notes);
     }
 
     /// Saves what was changed between cells; the next cell or command reports what could not be.
-    pub(super) async fn save_volume_between_cells(&mut self) {
-        let notes = self.save_volume().await;
-        self.tell(notes);
+    pub(super) async fn save_volume_between_cells(&mut self, contents: &mut Contents, journal: &mut Journal) {
+        let notes = self.save_volume(contents).await;
+        self.tell(journal, notes);
     }
 
     /// Saves what the end of the sandbox would take along.
-    pub(super) async fn save_volume_at_end(&mut self) {
-        let notes = self.save_volume().await;
-        if let Some(open) = &mut self.volume {
+    pub(super) async fn save_volume_at_end(&mut self, contents: &mut Contents) {
+        let notes = self.save_volume(contents).await;
+        if let Some(open) = &mut contents.volume {
             open.filled = false;
             if !notes.is_empty() {
                 open.volume.notice = Some(notes.join(". "));
@@ -182,22 +196,13 @@ impl Actor {
         }
     }
 
-    /// Lets other sessions write the volume.
-    pub(super) async fn release_volume(&mut self) {
-        if let Some(open) = self.volume.take()
-            && let Some(keeper) = &open.volume.keeper
-        {
-            keeper.release(!open.incomplete).await;
-        }
-    }
-
     /// Keeps notes for the next cell, and for the next command.
-    fn tell(&mut self, notes: Vec<String>) {
+    fn tell(&mut self, journal: &mut Journal, notes: Vec<String>) {
         if notes.is_empty() {
             return;
         }
         let lost = self.lost_files.take().into_iter().chain(notes.iter().cloned());
         self.lost_files = Some(lost.collect::<Vec<_>>().join(". "));
-        self.unreported.extend(notes);
+        journal.unreported.extend(notes);
     }
 }

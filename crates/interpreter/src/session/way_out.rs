@@ -17,9 +17,11 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::actor::Actor;
 use super::calls::BuiltIn;
+use super::journal::Journal;
 use super::run::End;
+use super::runtime::RunTerms;
+use super::runtime::Runtime;
 use crate::error::{Error, Result};
 
 /// Port of the proxy in the sandbox.
@@ -65,9 +67,9 @@ impl WayOut {
     }
 }
 
-impl Actor {
+impl Runtime {
     /// Opens the way out of a sandbox that has just been taken, if the session has one.
-    pub(super) async fn open_way_out(&mut self) -> Result<()> {
+    pub(super) async fn open_way_out(&mut self, journal: &Journal) -> Result<()> {
         self.way_out.close();
         if self.limits.network != NetworkPolicy::Egress {
             return Ok(());
@@ -91,7 +93,7 @@ impl Actor {
             None => self
                 .way_out
                 .proxy
-                .insert(EgressProxy::new(policy.clone(), &*self.id, Some(sink))?)
+                .insert(EgressProxy::new(policy.clone(), &*journal.id, Some(sink))?)
                 .clone(),
         };
         let listener = sandbox.guest().link().listen(PORT).await?;
@@ -119,7 +121,7 @@ impl Actor {
     }
 
     /// Tells the kernel of the way out. Returns whether it is still there.
-    pub(super) async fn show_way_out(&mut self) -> Result<bool> {
+    pub(super) async fn show_way_out(&mut self, journal: &Journal) -> Result<bool> {
         let Some(OpenWayOut { env, .. }) = &self.way_out.open else {
             return Ok(true);
         };
@@ -142,7 +144,7 @@ impl Actor {
             guarded: false,
         };
         let timeout = self.limits.cell_timeout;
-        let ran = self.run(&message, timeout, None, None, false, &BuiltIn).await?;
+        let ran = self.run(journal, &message, RunTerms::alone(timeout)).await?;
         Ok(!matches!(ran.end, End::Lost(_)))
     }
 

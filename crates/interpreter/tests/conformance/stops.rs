@@ -135,6 +135,12 @@ fn an_interrupt_without_a_running_cell_hits_no_later_one() {
         run(&session, "kept = 1").await;
         session.interrupt();
         assert!(goes_on(&session, "kept").await);
+        // Requests that the session's task answers by itself are over, too.
+        session.origins().await.unwrap();
+        session.checkpoints().await.unwrap();
+        session.usage().await.unwrap();
+        session.interrupt();
+        assert!(goes_on(&session, "kept").await);
     });
 }
 

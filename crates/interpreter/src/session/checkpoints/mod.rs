@@ -10,11 +10,14 @@
 //! A rollback either brings back both variables and files or ends the sandbox: the session never
 //! has some of each.
 
-use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
+use std::future::ready;
 
-use super::{Request, Session};
+use futures_util::FutureExt as _;
+use serde::{Deserialize, Serialize};
+
+use super::Session;
 use crate::error::Result;
+use crate::session::request::Effects;
 
 mod keep;
 mod table;
@@ -22,7 +25,7 @@ pub mod tries;
 
 pub use crate::checkpoint_error::{CheckpointError, MAX_CHECKPOINTS};
 pub(super) use table::{Checkpoints, State};
-pub(super) use tries::{Trial, TryOrder};
+pub(super) use tries::Trial;
 
 /// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -67,54 +70,40 @@ pub struct RolledBack {
     pub cell: u64,
 }
 
-/// Request of a handle to the session's task.
-#[derive(Debug)]
-pub(crate) enum CheckpointOrder {
-    Keep {
-        name: Option<String>,
-        answer: oneshot::Sender<Result<NewCheckpoint>>,
-    },
-    List {
-        answer: oneshot::Sender<Result<Vec<Checkpoint>>>,
-    },
-    RollBack {
-        checkpoint: String,
-        answer: oneshot::Sender<Result<RolledBack>>,
-    },
-    Drop {
-        checkpoint: String,
-        answer: oneshot::Sender<Result<()>>,
-    },
-}
-
 impl Session {
     /// Keeps the session's variables and files as they are now. A session keeps at most
     /// [`MAX_CHECKPOINTS`]; the oldest makes room.
     ///
     /// What cannot be kept, such as threads, is reported as a [`CheckpointError`] before anything happens.
     pub async fn checkpoint(&self, name: Option<String>) -> Result<NewCheckpoint> {
-        self.ask(|answer| Request::Checkpoint(CheckpointOrder::Keep { name, answer }))
+        self.ask(Effects::USE, move |actor| actor.checkpoint(name).boxed())
             .await
     }
 
     /// Returns the session's checkpoints, oldest first.
     pub async fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
-        self.ask(|answer| Request::Checkpoint(CheckpointOrder::List { answer }))
-            .await
+        self.ask(Effects::NONE, |actor| {
+            ready(Ok(actor.runtime.kept.list())).boxed()
+        })
+        .await
     }
 
     /// Makes variables and files what they were at a checkpoint, given by its id or name. Ends all
     /// [processes](Self::processes). All checkpoints are kept, also those made later.
     pub async fn roll_back(&self, checkpoint: impl Into<String>) -> Result<RolledBack> {
         let checkpoint = checkpoint.into();
-        self.ask(|answer| Request::Checkpoint(CheckpointOrder::RollBack { checkpoint, answer }))
-            .await
+        self.ask(Effects::SAVED, move |actor| {
+            async move { actor.roll_back(&checkpoint).await }.boxed()
+        })
+        .await
     }
 
     /// Drops a checkpoint, given by its id or name.
     pub async fn drop_checkpoint(&self, checkpoint: impl Into<String>) -> Result<()> {
         let checkpoint = checkpoint.into();
-        self.ask(|answer| Request::Checkpoint(CheckpointOrder::Drop { checkpoint, answer }))
-            .await
+        self.ask(Effects::USE, move |actor| {
+            async move { actor.drop_checkpoint(&checkpoint).await }.boxed()
+        })
+        .await
     }
 }

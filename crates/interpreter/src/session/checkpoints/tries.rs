@@ -14,6 +14,7 @@ use std::pin::pin;
 use cellblock_protocol::{CallError, CellNames};
 pub use cellblock_protocol::{ChangeKind, FileDifference};
 use cellblock_sandbox::backend::BoxFuture;
+use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -28,6 +29,9 @@ use crate::host_call::{HostCall, HostMethods, HostReply};
 use crate::lineage;
 use crate::session::actor::Actor;
 use crate::session::files::escape;
+use crate::session::request::Effects;
+use crate::session::request::Task;
+use crate::session::runtime::Runtime;
 use crate::session::timeline::TimelineEvent;
 use crate::session::{Request, Session};
 
@@ -79,19 +83,6 @@ pub struct DecidedTry {
     pub kept: bool,
 }
 
-/// Request of a handle about tries.
-#[derive(Debug)]
-pub(crate) enum TryOrder {
-    Run {
-        cell: Cell,
-        answer: oneshot::Sender<Result<TryResult>>,
-    },
-    Decide {
-        keep: bool,
-        answer: oneshot::Sender<Result<DecidedTry>>,
-    },
-}
-
 /// A try that runs or is undecided.
 #[derive(Debug)]
 pub(in crate::session) struct Trial {
@@ -116,8 +107,19 @@ impl Session {
     /// A state that could not be brought back is reported as a [`CheckpointError`] before the cell runs.
     pub async fn try_run(&self, cell: impl Into<Cell>) -> Result<TryResult> {
         let cell = cell.into();
-        self.ask(|answer| Request::Try(TryOrder::Run { cell, answer }))
-            .await
+        self.request(|answer| {
+            let task = Task::unanswered(Effects::USE, move |actor| {
+                async move {
+                    match actor {
+                        Ok(actor) => actor.answer_try(cell, answer).await,
+                        Err(error) => drop(answer.send(Err(error))),
+                    }
+                }
+                .boxed()
+            });
+            Request::Task(task)
+        })
+        .await
     }
 
     /// Keeps the undecided try: its variables and files are the session's.
@@ -133,65 +135,72 @@ impl Session {
 
     /// Keeps or discards the undecided try.
     pub async fn decide_try(&self, keep: bool) -> Result<DecidedTry> {
-        self.ask(|answer| Request::Try(TryOrder::Decide { keep, answer }))
-            .await
+        let effects = Effects {
+            beside_try: true,
+            ..Effects::SAVED
+        };
+        self.ask(effects, move |actor| actor.decide(keep).boxed()).await
+    }
+}
+
+impl Runtime {
+    /// Returns what the try has changed.
+    async fn changes(&mut self) -> Result<TryChanges> {
+        let (Some(trial), Some(sandbox)) = (&mut self.trial, &self.sandbox) else {
+            return Ok(TryChanges::default());
+        };
+        let (mut files, total) = sandbox.guest().changes(OF_TRY, MAX_NAMED).await?;
+        for file in &mut files {
+            file.path = escape(&file.path);
+        }
+        Ok(TryChanges {
+            variables: trial.names.take().map_or_else(Vec::new, changed_variables),
+            files_omitted: total.saturating_sub(files.len() as u64),
+            files,
+        })
     }
 }
 
 impl Actor {
-    pub(in crate::session) async fn answer_try(&mut self, order: TryOrder) {
-        match order {
-            TryOrder::Run { cell, mut answer } => {
-                let tried = self.try_while_wanted(cell, &mut answer).await;
-                let tried = self.conclude(tried);
-                // Nobody would decide about it.
-                if answer.send(tried).is_err() && self.trial.is_some() {
-                    let undone = self.decide(false).await;
-                    _ = self.conclude(undone);
-                }
-            }
-            TryOrder::Decide { keep, answer } => {
-                let decided = self.decide(keep).await;
-                self.save_volume_between_cells().await;
-                let _ = answer.send(self.conclude(decided));
-            }
+    /// Tries a cell, and takes the try back if nobody waits for it any more.
+    async fn answer_try(&mut self, cell: Cell, mut answer: oneshot::Sender<Result<TryResult>>) {
+        let tried = self.try_while_wanted(cell, &mut answer).await;
+        let tried = self.conclude(tried);
+        // Nobody would decide about it.
+        if answer.send(tried).is_err() && self.runtime.trial.is_some() {
+            let undone = self.decide(false).await;
+            _ = self.conclude(undone);
         }
     }
 
     /// Refuses a request that would see an undecided try, or returns it.
-    pub(in crate::session) fn hold_back(&mut self, request: Request) -> Option<Request> {
+    pub(in crate::session) async fn hold_back(&mut self, request: Request) -> Option<Request> {
         // What is gone needs no decision.
-        if self.trial.is_some() && self.loss().is_some() {
-            self.discard();
+        if self.runtime.trial.is_some() && self.runtime.loss().is_some() {
+            self.runtime.discard(&mut self.contents, &mut self.journal);
         }
-        let Some(trial) = &self.trial else {
+        let Some(trial) = &self.runtime.trial else {
             return Some(request);
         };
         let cell = trial.cell;
-        match request {
-            Request::Close { .. }
-            | Request::Recorded { .. }
-            | Request::Usage { .. }
-            | Request::Checkpoint(CheckpointOrder::List { .. })
-            | Request::Try(TryOrder::Decide { .. }) => Some(request),
-            other => {
-                other.refuse(CheckpointError::Undecided { cell }.into());
-                self.interrupts.over();
-                None
-            }
+        if request.effects().beside_try {
+            return Some(request);
         }
+        request.refuse(CheckpointError::Undecided { cell }.into()).await;
+        self.runtime.interrupts.over();
+        None
     }
 
     /// Discards a try that the end of the session or its sandbox leaves undecided.
     pub(in crate::session) async fn end_try(&mut self) {
-        if self.trial.is_some()
+        if self.runtime.trial.is_some()
             && let Err(error) = self.decide(false).await
         {
             tracing::info!(
                 error = &error as &dyn std::error::Error,
                 "an undecided try ends with its sandbox"
             );
-            self.discard();
+            self.runtime.discard(&mut self.contents, &mut self.journal);
         }
     }
 
@@ -226,33 +235,37 @@ impl Actor {
                 reason,
             });
         }
-        self.has_checkpoints()?;
-        self.ready().await?;
-        let number = self.cells + 1;
-        if let Err(process) = self.processes.hold(number) {
+        self.runtime.has_checkpoints()?;
+        self.runtime.ready(&mut self.contents, &mut self.journal).await?;
+        let number = self.journal.cells + 1;
+        if let Err(process) = self.runtime.processes.hold(number) {
             return Err(beside(TRY, &process));
         }
         if let Err(error) = self.hold(TRY, None, true).await {
-            self.processes.release();
+            self.runtime.processes.release();
             return Err(error);
         }
-        self.trial = Some(Trial {
+        self.runtime.trial = Some(Trial {
             cell: number,
             names: None,
         });
-        let recording = self.recording(&cell, None);
+        let recording = self
+            .runtime
+            .recording(&mut self.contents, &mut self.journal, &cell, None);
         let ran = self.execute(cell, None, None, Some(asker)).await;
-        self.record(recording, &ran).await;
-        self.note_event(TimelineEvent::Tried);
+        self.runtime
+            .record(&mut self.contents, &mut self.journal, recording, &ran)
+            .await;
+        self.journal.note_event(TimelineEvent::Tried);
         let tried = match ran {
-            Ok(execution) => self.changes().await.map(|changes| (execution, changes)),
+            Ok(execution) => self.runtime.changes().await.map(|changes| (execution, changes)),
             Err(error) => Err(error),
         };
         match tried {
             Ok((execution, changes)) => Ok(TryResult {
                 execution,
                 changes,
-                undecided: self.trial.is_some(),
+                undecided: self.runtime.trial.is_some(),
             }),
             Err(error) => {
                 // It was not run, or nobody knows what it did.
@@ -262,24 +275,8 @@ impl Actor {
         }
     }
 
-    /// Returns what the try has changed.
-    async fn changes(&mut self) -> Result<TryChanges> {
-        let (Some(trial), Some(sandbox)) = (&mut self.trial, &self.sandbox) else {
-            return Ok(TryChanges::default());
-        };
-        let (mut files, total) = sandbox.guest().changes(OF_TRY, MAX_NAMED).await?;
-        for file in &mut files {
-            file.path = escape(&file.path);
-        }
-        Ok(TryChanges {
-            variables: trial.names.take().map_or_else(Vec::new, changed_variables),
-            files_omitted: total.saturating_sub(files.len() as u64),
-            files,
-        })
-    }
-
     async fn decide(&mut self, keep: bool) -> Result<DecidedTry> {
-        let (Some(trial), Some(place)) = (&self.trial, self.kept.of_try()) else {
+        let (Some(trial), Some(place)) = (&self.runtime.trial, self.runtime.kept.of_try()) else {
             return Err(CheckpointError::NoTry.into());
         };
         let cell = trial.cell;
@@ -290,15 +287,15 @@ impl Actor {
                 Err(reason) => return Err(CheckpointError::TryLost { cell, reason }.into()),
             }
         }
-        self.trial = None;
-        self.note_event(if keep {
+        self.runtime.trial = None;
+        self.journal.note_event(if keep {
             TimelineEvent::TryKept
         } else {
             TimelineEvent::TryDiscarded
         });
-        self.processes.release();
-        let kept = self.kept.take(place);
-        self.forget_files(kept.number).await?;
+        self.runtime.processes.release();
+        let kept = self.runtime.kept.take(place);
+        self.runtime.forget_files(kept.number).await?;
         Ok(DecidedTry { cell, kept: keep })
     }
 }

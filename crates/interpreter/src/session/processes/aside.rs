@@ -8,7 +8,6 @@ use std::time::Duration;
 use cellblock_sandbox::guest::{GuestLink, SandboxCommand};
 use tokio::time::{Instant, sleep};
 
-use super::super::Request;
 use super::{DIRECTORY, INPUT_LIMIT, MAX_INPUT, MAX_OUTPUT, MAX_WAIT, OUTPUTS, PAUSE, Processes, is_full};
 use crate::error::{Error, Result};
 
@@ -35,7 +34,7 @@ impl Processes<'_> {
     pub async fn aside(self, program: AsideProgram) -> Result<Vec<u8>> {
         let link = match self.0.table.link()? {
             Some(link) => link,
-            None => self.0.ask(|answer| Request::Attach { answer }).await?,
+            None => self.0.attach().await?,
         };
         let env = self.0.table.environment(&BTreeMap::new());
         let in_use = self.0.table.in_use();

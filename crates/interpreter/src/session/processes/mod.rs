@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Request, Session};
+use super::Session;
 use crate::error::{Error, Result};
 pub use crate::process_error::{MAX_INPUT, MAX_RUNNING, ProcessError};
 pub use cellblock_protocol::{Stream as ProcessStream, TerminalSize};
@@ -200,7 +200,7 @@ impl Processes<'_> {
         let table = &self.0.table;
         let link = match table.link()? {
             Some(link) => link,
-            None => self.0.ask(|answer| Request::Attach { answer }).await?,
+            None => self.0.attach().await?,
         };
         table.forget_oldest().await;
         let (id, seat) = table.reserve(&order, &link)?;
