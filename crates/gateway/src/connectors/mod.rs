@@ -94,7 +94,7 @@ pub(crate) async fn call(
     let arguments: Map<String, Value> = body::json(&headers, &body)?;
     let terms = gateway
         .interpreter()?
-        .grant_terms(gateway.fetch_allowance(&caller.owner));
+        .grant_terms(gateway.fetch_allowance(&caller.owner, None));
     let until = Instant::now() + LONGEST;
     let done = direct::call(Arc::clone(connector), &function, arguments, until, terms).await;
     let (Some(mut record), value) = done else {

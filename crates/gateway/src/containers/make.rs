@@ -106,10 +106,8 @@ impl ContainerPlan {
             guard: gateway.options.cells.guard,
             setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
-            fetch_allowance: Some(gateway.fetch_allowance(owner)),
-            runs: gateway.run_sink(owner),
             project: project.transpose()?,
-            ..SessionOptions::default()
+            ..gateway.granted(owner, None)
         };
         if gateway.options.tools.any() {
             options_of_session.prelude.push(DERIVATION.to_owned());

@@ -60,8 +60,7 @@ pub(super) async fn run(
     let session = interpreter.session(SessionOptions {
         prelude: Vec::new(),
         rescue: Rescue::Off,
-        fetch_allowance: Some(gateway.fetch_allowance(owner)),
-        ..SessionOptions::default()
+        ..gateway.granted(owner, None)
     });
     let done = tokio::select! {
         done = in_session(&session, &gateway.options.execute, job) => Some(done),

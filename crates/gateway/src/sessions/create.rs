@@ -143,15 +143,11 @@ pub(crate) async fn create(
         idle: terms.idle,
         on_idle: terms.on_idle,
         hibernation: terms.hibernation,
-        id: Some(id.clone()),
         connectors: connectors.clone(),
-        fetch_allowance: Some(gateway.fetch_allowance_of(&caller.owner, Some(&id))),
-        runs: gateway.run_sink(&caller.owner),
         project,
         seen: request.seen,
         egress: gateway.options.egress.clone(),
-        egress_log: Some(gateway.egress_log(&caller.owner)),
-        ..SessionOptions::default()
+        ..gateway.granted(&caller.owner, Some(&id))
     };
     let disk = terms.limits.disk_bytes;
     let (session, volume) = volume::begin(&gateway, &caller, volume, disk, of_session).await?;

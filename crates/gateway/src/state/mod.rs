@@ -19,7 +19,7 @@ use cellblock_interpreter::egress::inbound::ForwardScope;
 use cellblock_interpreter::hosting::uploads::{UploadLimits, UploadRoom};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::run_record::RunSink;
-use cellblock_interpreter::session::EgressLog;
+use cellblock_interpreter::session::SessionOptions;
 use ring::hmac::Key;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -216,13 +216,20 @@ impl Gateway {
         }))
     }
 
-    /// Returns how much code of this owner may fetch with connectors.
-    pub fn fetch_allowance(&self, owner: &str) -> Arc<dyn FetchAllowance> {
-        self.fetch_allowance_of(owner, None)
+    /// Returns the options of a session of this owner, as far as they follow from who it is. The
+    /// session, if it is given, is named with refused fetches.
+    pub fn granted(&self, owner: &str, session: Option<&str>) -> SessionOptions {
+        SessionOptions {
+            id: session.map(str::to_owned),
+            fetch_allowance: Some(self.fetch_allowance(owner, session)),
+            runs: self.run_sink(owner),
+            egress_log: Some(self.quotas.decisions().egress_of(owner)),
+            ..SessionOptions::default()
+        }
     }
 
-    /// The same for the code of a session, which is named with what is refused.
-    pub(crate) fn fetch_allowance_of(&self, owner: &str, session: Option<&str>) -> Arc<dyn FetchAllowance> {
+    /// Returns how much code of this owner may fetch with connectors.
+    pub(crate) fn fetch_allowance(&self, owner: &str, session: Option<&str>) -> Arc<dyn FetchAllowance> {
         let quotas = match session {
             Some(id) => self.quotas.of_session(id),
             None => self.quotas.clone(),
@@ -231,13 +238,8 @@ impl Gateway {
     }
 
     /// Returns what takes records of this owner's runs, if they are kept.
-    pub fn run_sink(&self, owner: &str) -> Option<Arc<dyn RunSink>> {
+    pub(crate) fn run_sink(&self, owner: &str) -> Option<Arc<dyn RunSink>> {
         self.runs.sink(owner)
-    }
-
-    /// Returns what takes records of requests of this owner's code to hosts.
-    pub fn egress_log(&self, owner: &str) -> Arc<dyn EgressLog> {
-        self.quotas.decisions().egress_of(owner)
     }
 
     /// The sandboxes; an error where code runs at a server that keeps nothing.

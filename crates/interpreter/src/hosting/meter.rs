@@ -9,10 +9,7 @@ use cellblock_sandbox::limits::NetworkPolicy;
 
 use super::Owner;
 use super::uploads::UploadAllowance;
-use crate::connector::{Connector, FetchAllowance};
-use crate::run_record::RunSink;
-#[cfg(feature = "egress")]
-use crate::session::EgressLog;
+use crate::connector::Connector;
 use crate::session::SessionOptions;
 
 /// The requested resource, if it is known.
@@ -42,31 +39,11 @@ pub trait Meter: fmt::Debug + Send + Sync {
         Box::pin(async move { Ok(offered) })
     }
 
-    /// Returns how much code of this owner may fetch with connectors; any amount by default.
-    fn fetch_allowance(&self, _owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
-        None
-    }
-
-    /// Returns what takes records of the requests of this owner's code to hosts; none are made by default.
-    #[cfg(feature = "egress")]
-    fn egress_log(&self, _owner: &Owner) -> Option<Arc<dyn EgressLog>> {
-        None
-    }
-
-    /// Returns what takes records of this owner's runs; none are made by default.
-    fn runs(&self, _owner: &Owner) -> Option<Arc<dyn RunSink>> {
-        None
-    }
-
-    /// Returns the options of a session of this owner, as far as they follow from who it is.
-    fn granted(&self, owner: &Owner) -> SessionOptions {
-        SessionOptions {
-            fetch_allowance: self.fetch_allowance(owner),
-            runs: self.runs(owner),
-            #[cfg(feature = "egress")]
-            egress_log: self.egress_log(owner),
-            ..SessionOptions::default()
-        }
+    /// Returns the options of a session of this owner, as far as they follow from who it is: how
+    /// much its code may fetch, and what takes records of its runs and of its requests to hosts. By
+    /// default, any amount and nothing.
+    fn granted(&self, _owner: &Owner) -> SessionOptions {
+        SessionOptions::default()
     }
 
     /// Asked before an upload of at least this many bytes is received, whose pieces are then taken

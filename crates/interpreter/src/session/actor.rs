@@ -6,18 +6,6 @@ use std::sync::Arc;
 use cellblock_protocol::ToKernel;
 use tokio::sync::{mpsc, oneshot};
 
-use super::attribution::CellProducts;
-use super::contents::Contents;
-use super::count::ExecutionCount;
-use super::interrupts::InterruptReceiver;
-use super::journal::Journal;
-use super::options::SessionOptions;
-use super::processes::Table;
-use super::request::Request;
-use super::runtime::{RunTerms, Runtime};
-use super::timeline::TimelineEvent;
-use super::unkept;
-use super::volume::OpenVolume;
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{FetchRecord, GrantTerms, Grants};
@@ -27,6 +15,17 @@ use crate::handle::mint;
 use crate::lineage::EndedCell;
 use crate::memory;
 use crate::project::ProjectMember;
+use crate::session::contents::Contents;
+use crate::session::contents::volume::OpenVolume;
+use crate::session::count::ExecutionCount;
+use crate::session::interrupts::InterruptReceiver;
+use crate::session::journal::Journal;
+use crate::session::journal::attribution::CellProducts;
+use crate::session::options::SessionOptions;
+use crate::session::processes::Table;
+use crate::session::request::Request;
+use crate::session::runtime::{RunTerms, Runtime};
+use crate::session::unkept;
 use crate::shared::InterpreterState;
 
 /// A session's state.
@@ -188,7 +187,7 @@ impl Actor {
                 .then(|| u64::try_from(runtime.limits.grace.as_millis()).unwrap_or(u64::MAX)),
         };
         runtime.discard_late_output(journal).await;
-        let before = std::mem::take(journal.unreported);
+        let before = std::mem::take(&mut journal.unreported);
         (runtime.has_files, runtime.has_variables, runtime.lost_files) = (true, true, None);
         let grants = contents.grants.of_cell(runtime.trial.is_some());
         let host = runtime.offered(

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use metrics::{counter, gauge, histogram};
 use sha2::{Digest as _, Sha256};
 
-use super::command::{CommandEnd, CommandResult};
 use crate::error::Result;
 use crate::execution::{Execution, Outcome};
+use crate::session::runtime::command::{CommandEnd, CommandResult};
 
 /// Target of events that matter for security.
 const SECURITY: &str = "cellblock::security";

@@ -27,79 +27,45 @@ use crate::run_record::RunDependency;
 use crate::shared::InterpreterState;
 
 mod actor;
-mod attribution;
-mod calls;
-mod change;
-mod check;
-pub mod checkpoints;
-mod command;
+mod branches;
 mod contents;
 mod count;
-mod dataset;
-mod datasets;
-mod describe;
-mod disk;
-mod edit;
-mod evidence;
-mod files;
-pub mod fork;
-pub mod hibernate;
-mod inputs;
 mod interrupts;
 mod journal;
-mod judge;
-mod kept;
-mod lent;
-mod offered;
+mod lifetime;
 mod options;
-mod outputs;
 pub mod ports;
 pub mod processes;
 mod program;
-mod recorder;
-mod recording;
 mod request;
-mod rescue;
-mod run;
 mod runtime;
-mod sandbox;
-mod setup;
-mod shown;
-pub(crate) mod spool;
-mod standby;
-pub mod timeline;
 mod unkept;
 mod until;
-mod usage;
-mod variables;
-mod volume;
-#[cfg(feature = "egress")]
-mod way_out;
-#[cfg(not(feature = "egress"))]
-#[path = "no_way_out.rs"]
-mod way_out;
 
-pub(crate) use change::{Change, EditError};
-pub use command::CommandEnd;
-pub(crate) use command::{CommandOrder, CommandResult, Listener};
-pub use dataset::{DatasetMount, DatasetSource, MountKind};
-pub use describe::{ColumnType, DatasetShape};
-pub use disk::{FileListing, ListedFile, OpenedFile};
-pub(crate) use edit::{EditOutcome, EditRefused, RefusedFile};
+pub use branches::{checkpoints, fork, hibernate};
+pub(crate) use contents::change::{Change, EditError};
+pub use contents::dataset::{DatasetMount, DatasetSource, MountKind};
+pub use contents::describe::{ColumnType, DatasetShape};
+pub use contents::disk::{FileListing, ListedFile, OpenedFile};
+pub(crate) use contents::edit::{EditOutcome, EditRefused, RefusedFile};
 #[doc(hidden)]
-pub use files::fuzz_file_name;
+pub use contents::files::fuzz_file_name;
+pub(crate) use contents::spool;
+pub use journal::timeline;
 pub use options::SessionOptions;
 pub use program::{ProgramRun, SandboxProgram};
-pub use setup::SetupSnippet;
-pub use until::until;
-pub use usage::SessionUsage;
+pub use runtime::command::CommandEnd;
+pub(crate) use runtime::command::{CommandOrder, CommandResult, Listener};
+pub use runtime::setup::SetupSnippet;
+pub use runtime::usage::SessionUsage;
 #[cfg(feature = "egress")]
-pub use way_out::EgressLog;
+pub use runtime::way_out::EgressLog;
+pub use until::until;
 
 use actor::Actor;
+use contents::datasets;
 use interrupts::Interrupts;
 use request::{Effects, Request, Task};
-use spool::SpooledFile;
 
 /// Requests that may wait for the session's task.
 const QUEUE: usize = 16;

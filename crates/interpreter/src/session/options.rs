@@ -8,13 +8,13 @@ use cellblock_egress::EgressPolicy;
 use cellblock_protocol::{Guard, Rescue};
 use cellblock_sandbox::Limits;
 
-use super::hibernate::OnIdle;
-use super::setup::SetupSnippet;
-#[cfg(feature = "egress")]
-use super::way_out::EgressLog;
 use crate::connector::{Connector, FetchAllowance};
 use crate::project::Project;
 use crate::run_record::RunSink;
+use crate::session::branches::hibernate::OnIdle;
+use crate::session::runtime::setup::SetupSnippet;
+#[cfg(feature = "egress")]
+use crate::session::runtime::way_out::EgressLog;
 use crate::volume::SessionVolume;
 
 /// Options of a session.

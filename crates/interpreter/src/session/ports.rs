@@ -1,8 +1,8 @@
 //! TCP ports of a session: what listens in its sandbox, and connections to it from the host.
 
-use super::Session;
 use crate::error::{Error, Result};
 pub use crate::port_error::PortError;
+use crate::session::Session;
 pub use cellblock_sandbox::guest::SandboxStream;
 
 /// The ports of a session.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Session;
-use super::command::{CommandEnd, CommandOrder};
 use crate::error::Result;
 use crate::execution::StreamText;
+use crate::session::Session;
+use crate::session::runtime::command::{CommandEnd, CommandOrder};
 
 /// A program to run in `/workspace` of a session's sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::Actor;
-use super::command::{CommandOrder, CommandResult};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
 use crate::run_record::RunDependency;
+use crate::session::actor::Actor;
+use crate::session::runtime::command::{CommandOrder, CommandResult};
 
 /// A request to the task of a session.
 #[derive(Debug)]

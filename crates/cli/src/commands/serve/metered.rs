@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use cellblock_agent::wire::ApiError;
 use cellblock_gateway::Gateway;
-use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::hosting::uploads::UploadAllowance;
 use cellblock_interpreter::hosting::{Admission, Meter, MeterDenial, Owner, Permit};
 use cellblock_interpreter::limits::NetworkPolicy;
-use cellblock_interpreter::run_record::RunSink;
-use cellblock_interpreter::session::EgressLog;
+use cellblock_interpreter::session::SessionOptions;
 
 /// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
 #[derive(Debug)]
@@ -57,16 +56,8 @@ impl Meter for GatewayMeter {
         })
     }
 
-    fn fetch_allowance(&self, owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
-        Some(self.0.fetch_allowance(owner.name()))
-    }
-
-    fn runs(&self, owner: &Owner) -> Option<Arc<dyn RunSink>> {
-        self.0.run_sink(owner.name())
-    }
-
-    fn egress_log(&self, owner: &Owner) -> Option<Arc<dyn EgressLog>> {
-        Some(self.0.egress_log(owner.name()))
+    fn granted(&self, owner: &Owner) -> SessionOptions {
+        self.0.granted(owner.name(), None)
     }
 
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>> {

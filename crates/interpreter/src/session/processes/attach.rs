@@ -6,7 +6,6 @@ use futures_util::FutureExt as _;
 use crate::error::{Error, Result};
 use crate::run_record::RunDependency;
 use crate::session::Session;
-use crate::session::actor::Actor;
 use crate::session::contents::Contents;
 use crate::session::journal::Journal;
 use crate::session::request::Effects;

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::Session;
 use crate::error::{Error, Result};
 pub use crate::process_error::{MAX_INPUT, MAX_RUNNING, ProcessError};
+use crate::session::Session;
 pub use cellblock_protocol::{Stream as ProcessStream, TerminalSize};
 
 mod aside;
@@ -168,7 +168,7 @@ impl ProcessOutput {
     /// bytes that are not UTF-8 are replaced.
     pub fn into_text(mut self) -> (String, u64) {
         if !self.eof {
-            let whole = super::kept::whole_start(&self.bytes).len();
+            let whole = crate::session::runtime::kept::whole_start(&self.bytes).len();
             // Four bytes cannot be the beginning of one character.
             if whole > 0 || self.bytes.len() >= 4 {
                 self.next -= (self.bytes.len() - whole) as u64;

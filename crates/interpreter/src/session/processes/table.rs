@@ -9,7 +9,6 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::super::command::environment;
 use super::{
     MAX_ENDED, MAX_RUNNING, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
     output_file, signal,
@@ -17,6 +16,7 @@ use super::{
 use crate::base::HeldLayer;
 use crate::checkpoint_error::CheckpointError;
 use crate::error::Result;
+use crate::session::runtime::command::environment;
 
 /// Maximum time for killed processes to be gone.
 const END_LIMIT: Duration = Duration::from_secs(10);

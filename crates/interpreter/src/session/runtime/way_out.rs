@@ -1,0 +1,222 @@
+//! The way out of a session with `network: egress`: a port of its sandbox, behind which a proxy of
+//! the host answers.
+//!
+//! ```text
+//! program ── 127.0.0.1:3128 ──> guest ── SandboxConnection ──> EgressProxy ──> hosts on the allow-list
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cellblock_egress::{EgressProxy, EgressRecord, EgressSink};
+use cellblock_protocol::ToKernel;
+use cellblock_sandbox::guest::SandboxListener;
+use cellblock_sandbox::limits::NetworkPolicy;
+use metrics::counter;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::error::{Error, Result};
+use crate::session::journal::Journal;
+use crate::session::runtime::RunTerms;
+use crate::session::runtime::Runtime;
+use crate::session::runtime::run::End;
+
+/// Port of the proxy in the sandbox.
+const PORT: u16 = 3128;
+/// File of the sandbox with the certificates by which servers are verified.
+const CERTIFICATES: &str = "/tmp/.cellblock/certificates.pem";
+/// Directory of the sandbox for packages that programs install.
+const PACKAGES: &str = "/tmp/.cellblock/packages";
+/// Hosts that are in the sandbox itself.
+const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+/// Name of the code that tells a kernel.
+const NAME: &str = "<egress>";
+
+/// Takes records of requests to hosts, once each has ended. It must not wait.
+pub trait EgressLog: std::fmt::Debug + Send + Sync {
+    /// Takes a record.
+    fn record(&self, record: &EgressRecord);
+}
+
+/// The way out of a session.
+#[derive(Debug, Default)]
+pub(in crate::session) struct WayOut {
+    /// The proxy, made on first use, which counts what the session has used.
+    proxy: Option<EgressProxy>,
+    /// It in the sandbox that is there. Dropping it closes all connections.
+    open: Option<OpenWayOut>,
+}
+
+#[derive(Debug)]
+struct OpenWayOut {
+    /// Variables that name the proxy to programs.
+    env: BTreeMap<String, String>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+/// No variables.
+static NONE: BTreeMap<String, String> = BTreeMap::new();
+
+impl WayOut {
+    /// Closes it with its sandbox.
+    pub(in crate::session) fn close(&mut self) {
+        self.open = None;
+    }
+}
+
+impl Runtime {
+    /// Opens the way out of a sandbox that has just been taken, if the session has one.
+    pub(in crate::session) async fn open_way_out(&mut self, journal: &Journal) -> Result<()> {
+        self.way_out.close();
+        if self.limits.network != NetworkPolicy::Egress {
+            return Ok(());
+        }
+        let Some(policy) = &self.options.egress else {
+            return Err(Error::Argument {
+                name: "network",
+                missing: false,
+                reason: "`egress` needs a list of allowed hosts".to_owned(),
+            });
+        };
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let inside = INSIDE
+            .iter()
+            .filter(|host| !policy.allow.iter().any(|rule| rule.host.to_string() == **host));
+        let inside: Vec<_> = inside.copied().collect();
+        let env = environment(&inside.join(","));
+        let sink = self.sink();
+        let proxy = match &self.way_out.proxy {
+            Some(proxy) => proxy.clone(),
+            None => self
+                .way_out
+                .proxy
+                .insert(EgressProxy::new(policy.clone(), &*journal.id, Some(sink))?)
+                .clone(),
+        };
+        let listener = sandbox.guest().link().listen(PORT).await?;
+        let certificates = proxy.bundle_pem();
+        sandbox
+            .guest()
+            .write(CERTIFICATES, 0o644, certificates.as_bytes())
+            .await?;
+        self.way_out.open = Some(OpenWayOut {
+            env,
+            _serving: AbortOnDropHandle::new(tokio::spawn(serve(listener, proxy))),
+        });
+        Ok(())
+    }
+
+    /// Counts each request, and records it where the session's host wants that.
+    fn sink(&self) -> EgressSink {
+        let log = self.options.egress_log.clone();
+        Arc::new(move |record| {
+            count(record);
+            if let Some(log) = &log {
+                log.record(record);
+            }
+        })
+    }
+
+    /// Tells the kernel of the way out. Returns whether it is still there.
+    pub(in crate::session) async fn show_way_out(&mut self, journal: &mut Journal) -> Result<bool> {
+        let Some(OpenWayOut { env, .. }) = &self.way_out.open else {
+            return Ok(true);
+        };
+        // JSON with nothing but texts is Python, too.
+        let code = format!(
+            "import os, site, sys\n\
+             os.environ.update({})\n\
+             os.makedirs(packages := \
+             f'{PACKAGES}/lib/python{{sys.version_info[0]}}.{{sys.version_info[1]}}/site-packages', \
+             exist_ok=True)\n\
+             site.addsitedir(packages)\n",
+            json!(env)
+        );
+        // Its names are not the cells'.
+        let code = format!("exec({}, {{}})", json!(code));
+        let message = ToKernel::Setup {
+            cell: self.number(),
+            name: NAME.to_owned(),
+            code,
+            guarded: false,
+        };
+        let timeout = self.limits.cell_timeout;
+        let ran = self.run(journal, &message, RunTerms::alone(timeout)).await?;
+        Ok(!matches!(ran.end, End::Lost(_)))
+    }
+
+    /// Returns the variables of commands and processes that name the way out.
+    pub(in crate::session) fn way_out_env(&self) -> &BTreeMap<String, String> {
+        self.way_out.open.as_ref().map_or(&NONE, |open| &open.env)
+    }
+}
+
+/// Serves connections until the sandbox ends.
+async fn serve(listener: SandboxListener, proxy: EgressProxy) {
+    let mut connections = JoinSet::new();
+    loop {
+        match listener.accept().await {
+            Ok(connection) => {
+                let proxy = proxy.clone();
+                connections.spawn(async move { proxy.serve(connection.into_stream(())).await });
+            }
+            // A guest that cannot take another one says so, and goes on.
+            Err(error) if error.guest_refusal().is_some_and(|(code, _)| code == "too_many") => {}
+            Err(_) => return,
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Counts a request that has ended.
+fn count(record: &EgressRecord) {
+    let decision = record.decision.as_str();
+    counter!("cellblock_egress_requests_total", "decision" => decision, "reason" => record.reason)
+        .increment(1);
+    counter!("cellblock_egress_bytes_total", "direction" => "up").increment(record.bytes_up);
+    counter!("cellblock_egress_bytes_total", "direction" => "down").increment(record.bytes_down);
+}
+
+/// Names the proxy, and the certificates, in all the ways that programs know.
+fn environment(inside: &str) -> BTreeMap<String, String> {
+    let proxy = format!("http://127.0.0.1:{PORT}");
+    let named = |names: &[&str], value: &str| -> Vec<(String, String)> {
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), value.to_owned()))
+            .collect()
+    };
+    let proxies = named(
+        &["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"],
+        &proxy,
+    );
+    let direct = named(&["NO_PROXY", "no_proxy"], inside);
+    let certificates = named(
+        &[
+            "SSL_CERT_FILE",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "NODE_EXTRA_CA_CERTS",
+            "PIP_CERT",
+            "GIT_SSL_CAINFO",
+        ],
+        CERTIFICATES,
+    );
+    // Node ignores the others without the first one.
+    let switches = named(
+        &[
+            "NODE_USE_ENV_PROXY",
+            "CELLBLOCK_EGRESS",
+            "PIP_USER",
+            "PIP_BREAK_SYSTEM_PACKAGES",
+        ],
+        "1",
+    );
+    let packages = named(&["PYTHONUSERBASE"], PACKAGES);
+    [proxies, direct, certificates, switches, packages]
+        .into_iter()
+        .flatten()
+        .collect()
+}
