@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use cellblock_settings::clock;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
@@ -165,8 +166,7 @@ impl Store {
 
 /// Creates an object twice, and returns whether the second attempt was rejected.
 async fn creates_once(objects: &dyn ObjectStore) -> Result<bool, ArtifactError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let unique = format!("{} {}", now.as_nanos(), std::process::id());
+    let unique = format!("{} {}", clock::now().as_nanos(), std::process::id());
     let location = Path::from_iter(["probe".to_owned(), ArtifactId::of(unique.as_bytes()).to_string()]);
     let create = || objects.put_opts(&location, "".into(), PutOptions::from(PutMode::Create));
     create().await.map_err(ArtifactError::store("write to S3"))?;

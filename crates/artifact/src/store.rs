@@ -11,9 +11,9 @@ use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use cellblock_settings::clock;
 use futures_util::TryStreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -398,13 +398,12 @@ impl Store {
         bytes: u64,
         about: &ArtifactDescription,
     ) -> Result<(), ArtifactError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let metadata = Metadata {
             sha256: id,
             kind: about.kind,
             media_type: about.media_type.clone(),
             bytes,
-            created_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            created_unix_ms: clock::unix_millis(),
             origins: Vec::new(),
         };
         if !self.create(&sidecar(id), &metadata).await? {

@@ -14,7 +14,6 @@ mod anthropic;
 mod artifacts;
 mod attended;
 mod body_limit;
-mod clock;
 mod connectors;
 mod console;
 mod containers;
@@ -60,7 +59,7 @@ mod uploads;
 pub mod volumes;
 mod welcome;
 
-pub(crate) use clock::now;
+pub(crate) use cellblock_settings::clock::{signed_unix_millis as now_ms, unix_seconds as now};
 pub use engine::{Engine, RemoteEngine};
 pub use metrics::start as start_metrics;
 pub use models::{Model, Models, Offer};

@@ -11,7 +11,8 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellblock_settings::clock;
 
 use super::audit::{audit, installed};
 use super::check::{self, CheckedTree};
@@ -266,9 +267,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
         outputs: spec.outputs.clone(),
         root: None,
         policy: spec.policy.clone(),
-        created: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |it| it.as_secs()),
+        created: clock::unix_seconds(),
         size: tree.size,
         files: tree.files,
         machine: std::env::consts::ARCH.to_owned(),

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use cellblock_settings::clock;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -62,13 +63,12 @@ pub(crate) struct BuildNotice(Option<PathBuf>);
 impl BuildNotice {
     /// Shows a build; what the returned sink hears is shown and passed on to `sink`.
     pub(crate) fn start(home: &Home, what: impl Into<String>, sink: &Sink) -> (Self, Sink) {
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let build = RunningBuild {
             what: what.into(),
             stage: "starting".to_owned(),
             done: None,
             total: None,
-            began: began.as_secs(),
+            began: clock::unix_seconds(),
         };
         match create(home, build) {
             Ok((path, shown)) => (Self(Some(path)), shown.over(sink)),

@@ -47,14 +47,15 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-artifact",
-        // How a build without S3 says so, nothing else.
+        // How a build without S3 says so, and the wall clock, nothing else.
         ours: &["cellblock-settings"],
         // Its feature `s3` chooses how the HTTP client of object_store encrypts; it uses none itself.
         never: &["axum", "hyper"],
     },
     Rule {
         package: "cellblock-image",
-        // Lists of characters that act and of network policies, and how sizes are written, nothing else.
+        // Lists of characters that act and of network policies, how sizes are written, and the wall
+        // clock, nothing else.
         ours: &["cellblock-jail", "cellblock-protocol", "cellblock-settings"],
         never: &["axum", "pyo3"],
     },

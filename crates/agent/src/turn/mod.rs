@@ -40,11 +40,11 @@ mod tests;
 mod toolset;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
+use cellblock_settings::clock;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -252,7 +252,7 @@ impl Turn {
         telling.conclude(&ended, conversation).await;
         let draft = telling.draft;
         let (response, last) = match ended {
-            Ok(End::Answer(_) | End::Client) => draft.complete(usage, now()),
+            Ok(End::Answer(_) | End::Client) => draft.complete(usage, clock::unix_seconds()),
             Ok(End::Cut(reason)) => draft.incomplete(reason, usage),
             Ok(End::Steps) => draft.incomplete("max_steps", usage),
             Ok(End::Attempts) => draft.incomplete("max_attempts", usage),
@@ -427,12 +427,6 @@ fn notice(id: String, text: &str) -> Item {
 /// Unreported usage is unknown, not zero.
 fn counted(usage: TokenUsage) -> Option<TokenUsage> {
     (usage != TokenUsage::default()).then_some(usage)
-}
-
-/// Returns the seconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 fn server_ending() -> ApiError {

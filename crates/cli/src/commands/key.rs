@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys, Secret, SecretForm};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::RecordsPlace;
 use cellblock_image::Home;
+use cellblock_settings::clock::unix_seconds;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ async fn act(args: KeyArgs) -> Result<()> {
             yes,
             json,
         } => {
-            let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
+            let expires_at = expires.map(|after| unix_seconds().saturating_add(after.as_secs()));
             let allowance = quotas
                 .into_iter()
                 .fold(Allowance::default(), |all, (quota, most)| all.with(quota, most));
@@ -184,7 +184,7 @@ fn report(key: &ApiKey) -> Value {
     json!({
         "id": key.id,
         "name": key.name,
-        "usable": key.is_usable(now()),
+        "usable": key.is_usable(unix_seconds()),
         "created_at": date(key.created_at),
         "expires_at": key.expires_at.map(date),
         "revoked_at": key.revoked_at.map(date),
@@ -205,7 +205,7 @@ fn table(keys: &[ApiKey]) -> String {
     for key in keys {
         let state = match (key.revoked_at, key.expires_at) {
             (Some(at), _) => format!("revoked {}", date(at)),
-            (None, Some(at)) if !key.is_usable(now()) => format!("expired {}", date(at)),
+            (None, Some(at)) if !key.is_usable(unix_seconds()) => format!("expired {}", date(at)),
             (None, Some(at)) => format!("expires {}", date(at)),
             (None, None) => "does not expire".to_owned(),
         };
@@ -246,11 +246,6 @@ fn date(seconds: u64) -> String {
         || "never".to_owned(),
         |date| date.to_rfc3339_opts(SecondsFormat::Secs, true),
     )
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use cellblock_image::{Home, POLARS_IMAGE};
+use cellblock_settings::clock;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -127,9 +128,7 @@ async fn start(args: &StartArgs) -> Result<()> {
             .map(|policy| policy.allow)
             .unwrap_or_default(),
         emulation: args.wall.emulation,
-        started: SystemTime::UNIX_EPOCH
-            .elapsed()
-            .map_or(0, |since| since.as_secs()),
+        started: clock::unix_seconds(),
     };
     place.set_plan(&plan)?;
     display.wait_for("starting the session");

@@ -1,7 +1,7 @@
 //! A run's or a server's side of a warm host: using one that is there, or going on alone and
 //! starting one for the next run.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::{Home, OpenImage};
@@ -11,6 +11,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::remote::{LocalConfig, RemoteBackend, unreachable};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
+use cellblock_settings::clock;
 use tokio::time::timeout;
 
 use super::key;
@@ -139,9 +140,7 @@ impl HostRequirements<'_> {
             image_name: self.image_name.to_owned(),
             idle,
             demands: self.demands.clone(),
-            started: SystemTime::UNIX_EPOCH
-                .elapsed()
-                .map_or(0, |since| since.as_secs()),
+            started: clock::unix_seconds(),
         };
         place.set_plan(&plan)?;
         Ok(Some((place, held)))

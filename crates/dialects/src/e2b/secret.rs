@@ -1,10 +1,9 @@
 //! Tokens of sandboxes, and signatures of file addresses.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use cellblock_interpreter::mint;
+use cellblock_settings::clock;
 use sha2::{Digest as _, Sha256};
 
 /// A token of a sandbox: 160 bits that nobody can guess.
@@ -57,8 +56,7 @@ impl Token {
         }
         let expected = format!("v1_{}", STANDARD_NO_PAD.encode(Sha256::digest(text.as_bytes())));
         let is_it = is_same(&expected, given);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        is_it && expiration.is_none_or(|end| end > now.as_secs())
+        is_it && expiration.is_none_or(|end| end > clock::unix_seconds())
     }
 }
 

@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::json_error;
+use cellblock_settings::clock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -194,8 +195,8 @@ fn fill(model: &mut Value, content: Vec<u8>, format: Option<&str>) -> Result<(),
 /// The root, whose directories are kernels.
 fn root(jupyter: &Jupyter, owner: &Owner, with_content: bool) -> Value {
     let about = |created: std::time::SystemTime| {
-        let since = created.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        json!({"type": "directory", "modified": since.as_secs_f64(), "writable": true})
+        let modified = clock::since_epoch(created).as_secs_f64();
+        json!({"type": "directory", "modified": modified, "writable": true})
     };
     let kernels = jupyter.kernels.of(owner.name());
     let newest = kernels.last().map_or(std::time::UNIX_EPOCH, |it| it.created);

@@ -6,6 +6,7 @@
 //! channel's name, the four parts as JSON, and buffers.
 
 use axum::extract::ws::Message as Frame;
+use cellblock_settings::clock;
 use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -149,8 +150,7 @@ fn split(bytes: &[u8], next: impl Fn(&[u8]) -> Option<(u64, &[u8])>) -> Option<V
 
 /// Returns the time now, as messages and models have it.
 pub(super) fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    date(since.map_or(0.0, |since| since.as_secs_f64()))
+    date(clock::now().as_secs_f64())
 }
 
 /// Returns seconds since 1970 as a date.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use chrono::Utc;
+use cellblock_settings::clock;
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ pub(super) fn channel(gone: CancellationToken) -> (Teller, Response) {
 impl Teller {
     /// Sends an event of this type with these fields.
     pub(super) async fn tell(&self, kind: &str, fields: Value) {
-        let mut event = json!({"type": kind, "timestamp": Utc::now().timestamp_millis()});
+        let mut event = json!({"type": kind, "timestamp": clock::unix_millis()});
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
             event.extend(fields);
         }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use cellblock_interpreter::Session;
-use chrono::Utc;
+use cellblock_settings::clock;
 use serde_json::{Value, json};
 
 use super::access::ExecdSandbox;
@@ -21,7 +21,7 @@ pub(super) async fn metrics(ExecdSandbox { sandbox, .. }: ExecdSandbox) -> Resul
         "cpu_used_pct": number("used").unwrap_or_default().min(100.0),
         "mem_total_mib": mib("memory"),
         "mem_used_mib": mib("memory_used"),
-        "timestamp": Utc::now().timestamp_millis(),
+        "timestamp": clock::unix_millis(),
     })))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ring::hmac::Key;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now;
+use crate::now;
 use crate::problem::Problem;
 use crate::random;
 use crate::signed::{self, SigningKey};

@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 
 use super::place::MissingContainer;
 use super::run;
-use crate::clock::now_ms;
 use crate::engine::{RemoteEngine, keeps_nothing};
 use crate::execute_server::{CodeFile, ExecuteRunner, FileStorage};
 use crate::files::attach::{AttachedFile, Attachments};
 use crate::files::{fetch, media, path};
+use crate::now_ms;
 use crate::records::{ContainerFileRow, ContainerRow};
 use crate::state::Gateway;
 

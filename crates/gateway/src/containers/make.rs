@@ -12,7 +12,7 @@ use cellblock_settings::Size;
 use parking_lot::Mutex;
 
 use super::run;
-use crate::clock::now_ms;
+use crate::now_ms;
 use crate::records::ContainerRow;
 use crate::state::Gateway;
 use crate::state::containers::room::{self, RoomPermit};

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::make::ContainerPlan;
 use super::object::{self, Create};
 use super::{checkpoint_routes, file_routes, fork, run, sweep, unknown};
-use crate::clock::now_ms;
 use crate::files::attach::Attachments;
 use crate::json::{Json, deleted};
 use crate::listing::{self, QueryParameters};
+use crate::now_ms;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 

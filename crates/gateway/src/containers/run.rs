@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::derive;
 use crate::artifacts;
-use crate::clock::now_ms;
 use crate::files::{fetch, media, path};
+use crate::now_ms;
 use crate::records::{ContainerFileRow, Page};
 use crate::state::Gateway;
 use crate::state::containers::{ContainerState, HeldContainer, Slot};

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::hosting::Resident;
 
-use crate::clock::now_ms;
 use crate::files::fetch;
+use crate::now_ms;
 use crate::records::{holders, whereabouts};
 use crate::state::Gateway;
 use crate::state::containers::{LiveContainer, memory};

@@ -17,9 +17,9 @@ use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde_json::{Value, json};
 
 use crate::anthropic::IsAnthropic;
-use crate::clock::now_ms;
 use crate::json::{Json, deleted};
 use crate::listing::{self, QueryParameters};
+use crate::now_ms;
 use crate::problem::Problem;
 use crate::records::{ContainerFileRow, FileRow};
 use crate::state::{Caller, Gateway};

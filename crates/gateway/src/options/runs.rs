@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_settings::Time;
+use cellblock_settings::{Time, clock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,6 @@ impl Default for RunOptions {
 impl RunOptions {
     /// Returns the time before which a run is too old, in milliseconds since 1970.
     pub(crate) fn oldest_ms(&self) -> i64 {
-        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        i64::try_from(now.saturating_sub(self.max_age).as_millis()).unwrap_or(i64::MAX)
+        i64::try_from(clock::now().saturating_sub(self.max_age).as_millis()).unwrap_or(i64::MAX)
     }
 }

@@ -20,7 +20,7 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ErrorKind;
 
 use super::{LINKS, PreviewLink};
-use crate::clock::now;
+use crate::now;
 use crate::origin;
 use crate::problem::Problem;
 use crate::state::Gateway;

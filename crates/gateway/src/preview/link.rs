@@ -7,7 +7,7 @@ use cellblock_agent::wire::ErrorKind;
 use ring::hmac::Key;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now;
+use crate::now;
 use crate::problem::Problem;
 use crate::signed::{self, SigningKey};
 use crate::state::Gateway;

@@ -10,7 +10,7 @@ use cellblock_agent::wire::{ApiError, Container, Item, ResponseRequest, Role, To
 use ring::digest::{SHA256, digest};
 
 use super::prepare::PriorConversation;
-use crate::clock::now_ms;
+use crate::now_ms;
 use crate::options::StickyKey;
 use crate::records::whereabouts::{self, ConversationKey, Lead};
 use crate::state::Gateway;

@@ -15,8 +15,8 @@ use super::prepare::prepare;
 use super::stream::{self, Trimmings};
 use super::tokens;
 use crate::anthropic::time;
-use crate::clock::now_ms;
 use crate::json::read;
+use crate::now_ms;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 

@@ -1,13 +1,13 @@
 //! Answers of the API about sessions.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetKind;
+use cellblock_settings::clock;
 use serde::Serialize;
 
 use crate::state::sessions::{HostedSession, VolumeOfSession, lock};
@@ -76,8 +76,7 @@ pub(crate) struct InputAnswer {
 
 impl SessionAnswer {
     pub(super) fn of(held: &HostedSession) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let used = now.saturating_sub(held.idle());
+        let used = clock::now().saturating_sub(held.idle());
         let bound = lock(&held.inputs);
         let inputs = bound.iter().map(|(name, bound)| {
             let (format, bytes) = (bound.format, bound.bytes);
@@ -94,11 +93,7 @@ impl SessionAnswer {
             } else {
                 Status::Idle
             },
-            created_at: held
-                .created
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs(),
+            created_at: clock::seconds_since_epoch(held.created),
             last_used_at: used.as_secs(),
             expires_at: (used + held.terms.lifetime()).as_secs(),
             idle_timeout: held.terms.idle.as_secs_f64(),

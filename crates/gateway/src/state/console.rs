@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use ring::hmac::Key;
 use tokio::sync::OnceCell;
 
-use crate::clock::now;
+use crate::now;
 
 /// Maximum number of tickets that are remembered as ended.
 const MAX_ENDED: usize = 100_000;

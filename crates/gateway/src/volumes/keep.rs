@@ -6,7 +6,7 @@ use cellblock_artifact::{ArtifactId, Store};
 use cellblock_interpreter::volume::{VolumeKeeper, VolumeManifest};
 use futures_util::future::BoxFuture;
 
-use crate::clock::now_ms;
+use crate::now_ms;
 use crate::quotas::Quotas;
 use crate::records::{Records, VolumeRevision, VolumeWriter};
 use crate::state::Gateway;

@@ -7,7 +7,7 @@ use cellblock_agent::wire::{ErrorKind, Ids};
 use cellblock_interpreter::volume::{SessionVolume, VolumeManifest};
 
 use super::keep::RecordKeeper;
-use crate::clock::now_ms;
+use crate::now_ms;
 use crate::problem::Problem;
 use crate::records::{VolumeOpening, VolumeRow, VolumeWriter};
 use crate::state::sessions::VolumeAccess;

@@ -27,9 +27,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_protocol::text::counted;
+use cellblock_settings::clock;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
@@ -300,9 +300,7 @@ fn describe(
             working_directory: config.runtime.working_dir.filter(|it| !it.is_empty()),
         }),
         policy,
-        created: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |it| it.as_secs()),
+        created: clock::unix_seconds(),
         size: content.size,
         files: content.files,
         machine: std::env::consts::ARCH.to_owned(),

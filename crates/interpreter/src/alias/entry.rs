@@ -1,7 +1,5 @@
 //! The metadata of a recorded result.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use cellblock_artifact::ArtifactId;
 use cellblock_protocol::InputFormat;
 use schemars::JsonSchema;
@@ -59,9 +57,4 @@ pub(super) const fn media_type(format: InputFormat) -> &'static str {
         InputFormat::Arrow => "application/vnd.apache.arrow.stream",
         _ => "application/json",
     }
-}
-
-pub(super) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin};
 use cellblock_protocol::InputFormat;
+use cellblock_settings::clock;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-use super::entry::{Entry, WHOLE, media_type, unix_ms};
+use super::entry::{Entry, WHOLE, media_type};
 use super::error::{AliasError, shown};
 use super::shape::Shape;
 use super::store::{AliasStore, Ticket};
@@ -172,7 +173,7 @@ async fn finish(
         format,
         bytes: ticket.bytes(),
         sha256,
-        recorded_unix_ms: unix_ms(),
+        recorded_unix_ms: clock::unix_millis(),
         shape,
         whole,
     };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::ArtifactId;
+use cellblock_settings::clock;
 use chrono::{DateTime, SecondsFormat};
 use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
@@ -251,9 +251,7 @@ fn sampled(arguments: &Map<String, Value>) -> Map<String, Value> {
 
 /// The current time as RFC 3339.
 pub(super) fn now() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    DateTime::from_timestamp_millis(now)
+    DateTime::from_timestamp_millis(clock::signed_unix_millis())
         .unwrap_or_default()
         .to_rfc3339_opts(SecondsFormat::Millis, true)
 }

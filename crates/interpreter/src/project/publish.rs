@@ -1,10 +1,10 @@
 //! Publishing a data frame as a version of a dataset.
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::{ArtifactDescription, ArtifactError, ArtifactId, Kind, Origin};
 use cellblock_protocol::Blob;
+use cellblock_settings::clock;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
@@ -111,7 +111,7 @@ pub(super) async fn publish(
         sha256,
         data_sha256,
         bytes,
-        published_unix_ms: now(),
+        published_unix_ms: clock::unix_millis(),
         rows: publication.rows,
         columns: publication.columns,
         index: publication.index,
@@ -183,9 +183,4 @@ fn logical_id(
         .collect();
     let identity = json!(["dataset", producer, variable, calls, datasets]);
     ArtifactId::of(identity.to_string().as_bytes())
-}
-
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

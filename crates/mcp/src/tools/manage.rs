@@ -1,8 +1,7 @@
 //! Tools that begin, list and end sessions.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
+use cellblock_settings::clock::millis_since_epoch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +166,7 @@ fn done(session_id: String, done: &'static str) -> CallAnswer {
 fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> SessionDescription {
     SessionDescription {
         session_id: entry.id.clone(),
-        created_unix_ms: unix_ms(entry.created),
+        created_unix_ms: millis_since_epoch(entry.created),
         cells: entry.cells(),
         busy,
         hibernated: entry.session.is_hibernated(),
@@ -175,9 +174,4 @@ fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> SessionDes
         expires_after_seconds: server.options.lifetime().as_secs(),
         datasets: entry.datasets.iter().map(|it| it.path.clone()).collect(),
     }
-}
-
-fn unix_ms(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

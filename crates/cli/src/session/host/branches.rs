@@ -1,10 +1,11 @@
 //! Forks of a hosted session: each has a place of its own, and is served by the same process.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use cellblock_image::Home;
 use cellblock_interpreter::session::fork::ForkOptions;
+use cellblock_settings::clock;
 use tokio::net::UnixListener;
 use tokio_util::task::TaskTracker;
 
@@ -33,9 +34,7 @@ impl Branch {
         let out = of.out.parent().unwrap_or(Path::new("/"));
         let plan = SessionPlan {
             out: out.join(format!("session_{}", place.id())),
-            started: SystemTime::UNIX_EPOCH
-                .elapsed()
-                .map_or(0, |since| since.as_secs()),
+            started: clock::unix_seconds(),
             ..of.clone()
         };
         place.set_plan(&plan)?;

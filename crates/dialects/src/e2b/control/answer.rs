@@ -1,9 +1,10 @@
 //! Sandboxes as the control API answers them.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_settings::clock;
 use serde::Serialize;
 
 use super::super::sandbox::HeldSandbox;
@@ -114,7 +115,7 @@ fn processors(millis: Option<u64>) -> u64 {
 
 /// Returns a time in UTC as `2026-01-31T12:00:00.000000Z`.
 pub(in super::super) fn iso(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = clock::since_epoch(time);
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     let time = chrono::DateTime::from_timestamp(seconds, since.subsec_nanos()).unwrap_or_default();
     time.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
@@ -122,7 +123,7 @@ pub(in super::super) fn iso(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 

@@ -1,13 +1,14 @@
 //! Lists of sandboxes.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cellblock_settings::clock::since_epoch;
 use chrono::DateTime;
 
 use super::super::body::{pairs, unknown_parameter};
@@ -175,12 +176,11 @@ impl ListFilter {
 
 /// A time as precise as answers show it, so that a sandbox did not start after the time that is shown of it.
 fn micros(time: SystemTime) -> u128 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()
+    since_epoch(time).as_micros()
 }
 
 fn key(held: &HeldSandbox) -> (u128, String) {
-    let since = held.created.duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_nanos(), held.id.clone())
+    (since_epoch(held.created).as_nanos(), held.id.clone())
 }
 
 fn token(held: &HeldSandbox) -> String {

@@ -1,9 +1,8 @@
 //! Metrics of sandboxes: one measurement, of now. Nothing is recorded.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
+use cellblock_settings::clock::{seconds_since_epoch, unix_seconds};
 use serde_json::{Map, Value, json};
 
 use super::super::body::{pairs, unknown_parameter};
@@ -25,7 +24,7 @@ pub(super) async fn of_one(
 ) -> Answer<Json<Value>> {
     let range = TimeRange::read(&query.unwrap_or_default())?;
     let held = e2b.of(&owner, &id)?;
-    if !range.has_now(seconds(held.kept.started), seconds(SystemTime::now()))? {
+    if !range.has_now(seconds_since_epoch(held.kept.started), unix_seconds())? {
         return Ok(Json(json!([])));
     }
     Ok(Json(json!([envd::metrics(&e2b, &held).await?.control()])))
@@ -101,10 +100,6 @@ impl TimeRange {
             _ => Ok(self.start.is_none_or(|start| start <= now + CLOCKS)),
         }
     }
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use cellblock_artifact::{ArtifactDescription, Kind};
 use cellblock_sandbox::limits::NetworkPolicy;
+use cellblock_settings::clock;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
@@ -123,7 +124,7 @@ impl Runtime {
         self.options.runs.as_ref().filter(|_| !cell.dry_run)?;
         journal.chain.begun = None;
         let since = Instant::now();
-        let started = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let started_ms = clock::signed_unix_millis();
         let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
         let report = self.sandbox_report();
         let name = format!("<cell {}>", journal.cells + 1);
@@ -132,7 +133,7 @@ impl Runtime {
             id: mint("run_"),
             session: journal.id.clone(),
             cell: 0,
-            started_ms: i64::try_from(started.as_millis()).unwrap_or(i64::MAX),
+            started_ms,
             code: (cell.code.len() <= MAX_CODE).then(|| cell.code.clone()),
             code_sha256: sha256(cell.code.as_bytes()),
             call: RunCall {

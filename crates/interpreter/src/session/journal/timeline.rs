@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use cellblock_settings::clock;
 use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,8 +87,7 @@ impl Timeline {
     }
 
     fn note(&self, cell: u64, what: TimelineEvent) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let at_unix_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+        let at_unix_ms = clock::unix_millis();
         let mut events = self.events();
         if events.len() == MAX_EVENTS {
             events.pop_front();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellblock_sandbox::guest::{CommandEvent, GuestLink, RunningCommand};
+use cellblock_settings::clock::millis_since_epoch;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -320,8 +321,8 @@ impl Entry {
             signal: end.signal.map(signal::name),
             stdin: self.stdin,
             terminal: self.terminal,
-            started_unix_ms: unix_ms(self.started),
-            ended_unix_ms: end.ended.map(unix_ms),
+            started_unix_ms: millis_since_epoch(self.started),
+            ended_unix_ms: end.ended.map(millis_since_epoch),
         }
     }
 }
@@ -392,9 +393,4 @@ fn end(state: &watch::Sender<End>, new: End) {
 
 fn id(key: u64) -> String {
     format!("p{key}")
-}
-
-fn unix_ms(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,7 @@
 //! Making, using and dropping checkpoints.
 
-use std::time::SystemTime;
-
 use cellblock_sandbox::backend::{KeptKernel, Lack};
+use cellblock_settings::clock;
 
 use super::table::{OF_TRY, State};
 use super::{Checkpoint, CheckpointError, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
@@ -163,13 +162,12 @@ impl Actor {
             .runtime
             .copy_state(&mut self.contents, &mut self.journal, action, number)
             .await?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let about = Checkpoint {
             id: format!("c{number}"),
             name,
             parent: self.runtime.kept.parent.clone(),
             cell: self.journal.cells,
-            created_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
+            created_unix_ms: clock::unix_millis(),
             files,
             bytes: bytes.saturating_add(kernel.bytes),
         };
