@@ -31,6 +31,7 @@ mod process;
 mod rules;
 mod session;
 mod shown;
+mod uuid;
 mod workspace;
 
 use std::io;

@@ -59,6 +59,7 @@ mod uploads;
 pub mod volumes;
 mod welcome;
 
+pub(crate) use cellblock_interpreter::random_bytes as random;
 pub(crate) use cellblock_settings::clock::{signed_unix_millis as now_ms, unix_seconds as now};
 pub use engine::{Engine, RemoteEngine};
 pub use metrics::start as start_metrics;
@@ -68,15 +69,3 @@ pub use state::{Caller, Containers, Gateway, GatewayState};
 
 /// Target of events that matter for security.
 pub(crate) const SECURITY: &str = "cellblock::security";
-
-/// Bytes of the operating system's generator.
-pub(crate) fn random<const BYTES: usize>() -> [u8; BYTES] {
-    let mut bytes = [0; BYTES];
-    let mut filled = 0;
-    while filled < BYTES {
-        // The call cannot fail for so few bytes but when it is interrupted.
-        filled +=
-            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
-    }
-    bytes
-}

@@ -68,7 +68,7 @@ pub use cellblock_egress as egress;
 pub use cellblock_image as image;
 pub use cellblock_protocol::text;
 pub use cellblock_sandbox::jail::protection;
-pub use cellblock_sandbox::{limits, pool};
+pub use cellblock_sandbox::{limits, pool, random_bytes};
 pub use toolset::{derivation, workbench};
 
 pub use cell::Cell;

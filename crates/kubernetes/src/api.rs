@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use cellblock_sandbox::random_bytes;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -98,12 +99,9 @@ pub(crate) fn in_future(duration: Duration) -> Time {
     Time(Timestamp::try_from(SystemTime::now() + duration).unwrap_or(Timestamp::MAX))
 }
 
-/// Returns so many random bits as text for names and labels.
-pub(crate) fn random_name() -> Result<String, ClaimError> {
-    let mut bits = [0_u8; 8];
-    rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| ClaimError::Internal(format!("get random bits: {error}")))?;
-    Ok(format!("{:016x}", u64::from_le_bytes(bits)))
+/// Returns 64 random bits as text for names and labels.
+pub(crate) fn random_name() -> String {
+    format!("{:016x}", u64::from_le_bytes(random_bytes()))
 }
 
 #[cfg(test)]

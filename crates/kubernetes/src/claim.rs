@@ -42,10 +42,7 @@ pub(crate) type ClaimWaiter = oneshot::Sender<Result<(SocketAddr, oneshot::Sende
 pub(crate) async fn live(terms: Arc<Terms>, mut waiting: ClaimWaiter) {
     let began = Instant::now();
     let until = began + terms.options.claim_timeout;
-    let mut attempt = match Attempt::new(&terms) {
-        Ok(attempt) => attempt,
-        Err(error) => return drop(waiting.send(Err(error))),
-    };
+    let mut attempt = Attempt::new(&terms);
     let claim = match attempt.create(&terms, began, until).await {
         Ok(claim) => claim,
         Err(error) => {
@@ -160,8 +157,8 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(terms: &Terms) -> Result<Self, ClaimError> {
-        let id = random_name()?;
+    fn new(terms: &Terms) -> Self {
+        let id = random_name();
         let mut labels = labels(&terms.options.owner);
         labels.insert(HOLDER.to_owned(), terms.holder.clone());
         labels.insert(ATTEMPT.to_owned(), id.clone());
@@ -182,11 +179,11 @@ impl Attempt {
             },
             status: None,
         };
-        Ok(Self {
+        Self {
             claim,
             selector: ListParams::default().labels(&format!("{ATTEMPT}={id}")),
             uncertain: false,
-        })
+        }
     }
 
     /// Creates the claim once, even if answers are lost.

@@ -52,7 +52,7 @@ impl Holder {
     /// Creates this process's Lease, before any claim names it.
     pub(crate) async fn register(cluster: &Cluster, options: &KubernetesOptions) -> Result<Self, ClaimError> {
         let holder = Self {
-            id: random_name()?,
+            id: random_name(),
             cluster: cluster.clone(),
             owner: options.owner.clone(),
             lease: options.lease,

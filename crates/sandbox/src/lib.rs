@@ -20,8 +20,10 @@ pub mod incoming;
 pub mod limits;
 pub mod outbox;
 pub mod pool;
+mod random;
 mod shortage;
 
 pub use cellblock_jail as jail;
 pub use error::{Error, Result};
 pub use limits::Limits;
+pub use random::random_bytes;

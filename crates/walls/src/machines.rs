@@ -219,7 +219,7 @@ impl<W: Wall> Machines<W> {
         let (owner, control, mut stream) = restoring.await.map_err(failed)?;
         let identity = identity.unwrap_or(&place.id).to_owned();
         let limit = self.config.options.restore_limit();
-        Wake::new(&*identity)?.send(&mut stream, limit).await?;
+        Wake::new(&*identity).send(&mut stream, limit).await?;
         let running = RunningMachine {
             owner,
             control: Mutex::new(control),

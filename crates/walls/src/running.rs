@@ -139,7 +139,7 @@ impl<W: Wall> LocalMachine for RunningMachine<W> {
                 failure::<W>(&format!("connect to a machine that was suspended: {reason}"))
             })?;
             let limit = machines.config.options.restore_limit();
-            Wake::new(&*self.identity)?.send(&mut stream, limit).await?;
+            Wake::new(&*self.identity).send(&mut stream, limit).await?;
             Ok(stream)
         })
     }

@@ -7,7 +7,7 @@
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cellblock_sandbox::{Error, Result};
+use cellblock_sandbox::{Error, Result, random_bytes};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -37,16 +37,13 @@ struct WakeAnswer {
 
 impl Wake {
     /// Returns the line for a new machine of this name.
-    pub fn new(identity: impl Into<String>) -> Result<Self> {
-        let mut seed = [0_u8; 32];
-        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
-            .map_err(|error| Error::protocol("host", format!("read random bytes: {error}")))?;
+    pub fn new(identity: impl Into<String>) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Self {
-            seed: hex(&seed),
+        Self {
+            seed: hex(&random_bytes::<32>()),
             time_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
             identity: identity.into(),
-        })
+        }
     }
 
     /// Returns the random bytes; `None` if they are malformed.
@@ -132,7 +129,7 @@ mod tests {
     #[tokio::test]
     async fn a_machine_that_echoes_its_identity_is_awake() {
         let (mut host, mut machine) = tokio::io::duplex(1024);
-        let wake = Wake::new("box-1").unwrap();
+        let wake = Wake::new("box-1");
         let inside = tokio::spawn(async move {
             let wake = Wake::receive(&mut machine).await.unwrap();
             wake.answer(&mut machine).await.unwrap();
@@ -144,7 +141,7 @@ mod tests {
         let mut next = [0; 4];
         host.read_exact(&mut next).await.unwrap();
         assert_eq!(&next, b"next");
-        assert_ne!(Wake::new("box-1").unwrap().seed(), wake.seed());
+        assert_ne!(Wake::new("box-1").seed(), wake.seed());
     }
 
     #[tokio::test]
@@ -158,7 +155,7 @@ mod tests {
             let (mut host, mut machine) = tokio::io::duplex(2048);
             machine.write_all(said).await.unwrap();
             let limit = Duration::from_millis(200);
-            let error = Wake::new("box-1").unwrap().send(&mut host, limit).await;
+            let error = Wake::new("box-1").send(&mut host, limit).await;
             let error = error.unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::queue::Queue;
-use super::state::uuid;
 use super::wire::{Message, VERSION, now};
+use crate::uuid::uuid;
 
 /// Messages that may wait for a client to take them.
 const WAITING: usize = 1024;

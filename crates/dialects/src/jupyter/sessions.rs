@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::caller::Caller;
 use super::kernels::json_or_default;
 use super::problem::Problem;
-use super::state::{Jupyter, uuid};
+use super::state::Jupyter;
 use crate::bounded::BoundedName;
+use crate::uuid::uuid;
 
 /// Maximum number of documents of a kernel.
 const MAX_DOCUMENTS: usize = 64;

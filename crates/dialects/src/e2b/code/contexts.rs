@@ -21,6 +21,7 @@ use super::super::place::PortTarget;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use crate::bounded::BoundedName;
+use crate::uuid::uuid;
 
 /// Maximum number of contexts of a sandbox.
 const MOST: usize = 64;
@@ -179,20 +180,6 @@ fn language(spoken: &str) -> Answer<(String, Language)> {
     Ok((spoken, language))
 }
 
-/// An id in the form that Jupyter's kernels have.
-fn uuid() -> String {
-    let digits = mint("");
-    let part = |from: usize, to: usize| &digits[from..to];
-    format!(
-        "{}-{}-{}-{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(12, 16),
-        part(16, 20),
-        part(20, 32)
-    )
-}
-
 pub(super) async fn create(open: PortTarget, body: Bytes) -> Answer<Json<ContextAnswer>> {
     let request: NewScope = read(&body)?;
     let (spoken, language) = language(request.language.as_ref().map_or("", |it| it.as_str()))?;
@@ -285,12 +272,5 @@ mod tests {
             refused.starts_with("language `java` is not available"),
             "{refused}"
         );
-    }
-
-    #[test]
-    fn a_context_has_the_id_of_a_kernel() {
-        let id = uuid();
-        let parts: Vec<_> = id.split('-').map(str::len).collect();
-        assert_eq!(parts, [8, 4, 4, 4, 12]);
     }
 }

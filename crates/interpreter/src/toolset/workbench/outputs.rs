@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use cellblock_artifact::{ArtifactId, Store};
+use cellblock_sandbox::random_bytes;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, unlinkat};
 use rustix::io::Errno;
 
@@ -163,8 +164,7 @@ fn enter(parent: &OwnedFd, part: &str) -> std::io::Result<OwnedFd> {
 
 /// A number that no other file on its way has; that nobody else's file has it either is seen to by `EXCL`.
 fn unique() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id())
+    u64::from_ne_bytes(random_bytes())
 }
 
 #[cfg(test)]
