@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use cellblock_protocol::json_size;
 use cellblock_protocol::text::acts;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -100,10 +101,9 @@ impl Rows {
             ChartError::of(ChartProblem::new(code::DATA_MALFORMED, field, message))
         })?;
         let rows = read.finish(field)?;
-        let mut bytes = ByteCounter(0);
-        match serde_json::to_writer(&mut bytes, &rows) {
-            Ok(()) if bytes.0 <= MAX_BYTES => Ok(rows),
-            _ => Err(ChartError::of(too_many_bytes(bytes.0))),
+        match json_size(&rows).unwrap_or(usize::MAX) {
+            0..=MAX_BYTES => Ok(rows),
+            bytes => Err(ChartError::of(too_many_bytes(bytes))),
         }
     }
 
@@ -143,20 +143,6 @@ fn too_many_bytes(actual: usize) -> ChartProblem {
          does not use, or aggregate"
     );
     ChartProblem::new(code::TOO_LARGE, "data", message)
-}
-
-/// Counts the written bytes.
-struct ByteCounter(usize);
-
-impl std::io::Write for ByteCounter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Rows while they are read, with their problems.

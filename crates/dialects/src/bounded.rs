@@ -1,8 +1,8 @@
 //! Values that clients send and the server keeps: their size is limited where they are read.
 
-use std::io::{self, Write};
 use std::ops::Deref;
 
+use cellblock_interpreter::json_size;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -34,10 +34,7 @@ impl<T: Serialize, const MAX: usize> BoundedValue<T, MAX> {
     ///
     /// Returns a description of a larger value, as a fragment.
     pub(crate) fn new(value: T) -> Result<Self, String> {
-        let mut size = Counter(0);
-        // Writing to the counter does not fail; what is not JSON was not read from it.
-        let _ = serde_json::to_writer(&mut size, &value);
-        let Counter(size) = size;
+        let size = json_size(&value).map_err(|error| error.to_string())?;
         if size > MAX {
             return Err(format!(
                 "too large: it has {size} bytes as JSON, the limit is {MAX}"
@@ -64,20 +61,6 @@ impl<'de, T: Deserialize<'de> + Serialize, const MAX: usize> Deserialize<'de> fo
 impl<T: Serialize, const MAX: usize> Serialize for BoundedValue<T, MAX> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
-    }
-}
-
-/// Counts bytes.
-struct Counter(usize);
-
-impl Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

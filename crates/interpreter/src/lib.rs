@@ -66,7 +66,7 @@ pub use cellblock_chart as chart;
 #[cfg(feature = "egress")]
 pub use cellblock_egress as egress;
 pub use cellblock_image as image;
-pub use cellblock_protocol::text;
+pub use cellblock_protocol::{json_size, text};
 pub use cellblock_sandbox::jail::protection;
 pub use cellblock_sandbox::{limits, pool, random_bytes};
 pub use toolset::{derivation, workbench};

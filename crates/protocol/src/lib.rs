@@ -11,6 +11,7 @@ mod error;
 mod frame;
 mod generation;
 mod guest;
+mod json;
 mod kernel;
 mod output;
 mod schema;
@@ -25,6 +26,7 @@ pub use guest::{
     ChangeKind, Disk, FileDifference, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, TerminalSize,
     ToGuest,
 };
+pub use json::json_size;
 pub use kernel::{
     Bundle, CallError, Card, CellMode, FetchEffect, FromKernel, Guard, InputFormat, Language, OutputLimits,
     Reference, Rescue, ToKernel,

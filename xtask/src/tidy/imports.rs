@@ -41,7 +41,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-chart",
-        // Its list of characters that act, nothing else.
+        // Its list of characters that act, and how long JSON is, nothing else.
         ours: &["cellblock-protocol"],
         never: NO_RUNTIME,
     },

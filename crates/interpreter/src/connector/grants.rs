@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_artifact::{ArtifactId, Store};
 use cellblock_protocol::text::counted;
-use cellblock_protocol::{CallError, FetchEffect};
+use cellblock_protocol::{CallError, FetchEffect, json_size};
 use cellblock_sandbox::backend::BoxFuture;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -150,7 +150,7 @@ impl Grants {
         for bundle in &mut bundles {
             let before = bundle.functions.len();
             bundle.functions.retain(|card| {
-                let bytes = serde_json::to_vec(card).map_or(usize::MAX, |json| json.len());
+                let bytes = json_size(card).unwrap_or(usize::MAX);
                 let fits = bytes <= room;
                 room -= if fits { bytes } else { 0 };
                 fits

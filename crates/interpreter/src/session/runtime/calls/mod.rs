@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use cellblock_protocol::{Blob, CallError, ToKernel};
+use cellblock_protocol::{Blob, CallError, ToKernel, json_size};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::outbox::Outbox;
 use futures_util::StreamExt as _;
@@ -232,7 +232,7 @@ impl<'a> Calls<'a> {
             return self.start(number, call);
         }
         // A hostile cell must not fill the host's memory with what waits.
-        let bytes = serde_json::to_vec(&call.params).map_or(0, |json| json.len());
+        let bytes = json_size(&call.params).unwrap_or_default();
         if self.waiting.len() >= waiting || self.waiting_bytes + bytes > waiting_bytes {
             let text = format!(
                 "{} calls to the host wait for an answer, with {} bytes of parameters; the limits are \
