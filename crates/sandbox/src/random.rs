@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 ///
 /// It panics if there is no generator: no secret and no id is safe without one.
 pub fn random_bytes<const COUNT: usize>() -> [u8; COUNT] {
-    let mut bytes = [0; COUNT];
+    let mut bytes = [0_u8; COUNT];
     let mut filled = 0;
     while filled < COUNT {
         match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {

@@ -38,6 +38,7 @@ struct WakeAnswer {
 impl Wake {
     /// Returns the line for a new machine of this name.
     pub fn new(identity: impl Into<String>) -> Self {
+        // This crate may not import the crate of the settings with its clock.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             seed: hex(&random_bytes::<32>()),
