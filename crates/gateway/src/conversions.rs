@@ -2,9 +2,10 @@
 //! outside cells. Each counts as a cell.
 //!
 //! ```text
-//! let (file, permit) = convert(&gateway, &caller.owner, async move { … }).await?;   // 429 or 503
-//! with Retry-After body_of(file, permit)                                                          
-//!   // the place is free when it is sent
+//! // 429 or 503 with Retry-After
+//! let (file, permit) = convert(&gateway, &caller.owner, async move { … }).await?;
+//! // the place is free when it is sent
+//! body_of(file, permit)
 //! ```
 
 use std::fs::File;

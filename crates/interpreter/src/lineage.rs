@@ -1,8 +1,8 @@
 //! Origins of variables: which producer made them, and from which fetched data.
 //!
 //! ```text
-//! origin(name) = { producer, cell, data that the cell fetched } ∪ data behind every variable that
-//! the cell read
+//! origin(name) = { producer, cell, data that the cell fetched }
+//!              ∪ data behind every variable that the cell read
 //! ```
 //!
 //! A cell with a [producer](crate::Cell::produced_by) that completes stamps the variables that it

@@ -6,8 +6,8 @@
 //! The program needs the feature `kubernetes` (`cargo build --release --features full`).
 //!
 //! ```console
-//! CELLBLOCK_TEST_KUBE=DIR CELLBLOCK_BIN=target/release/cellblock cargo run --release -p
-//! cellblock-kubernetes --example plane -- --serve < /dev/null
+//! CELLBLOCK_TEST_KUBE=DIR CELLBLOCK_BIN=target/release/cellblock \
+//!     cargo run --release -p cellblock-kubernetes --example plane -- --serve < /dev/null
 //! ```
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]

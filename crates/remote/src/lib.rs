@@ -2,8 +2,7 @@
 //! if it is another process of this machine.
 //!
 //! ```text
-//! Kernel, Guest ─ sockets, pipes ─ RemoteSandbox ─ mux ══ WebSocket ══ mux ─ serve ─ a sandbox of
-//! a local backend
+//! Kernel, Guest ─ sockets, pipes ─ RemoteSandbox ─ mux ══ WebSocket ══ mux ─ serve ─ a sandbox of a local backend
 //! ```
 //!
 //! A sandbox lives as long as its connection: when that ends, or nothing is received for a while,

@@ -15,8 +15,8 @@ const LOCK: &str = "lock";
 ///
 /// ```text
 /// <home>/<backend>/cellblock-<pid>-…-<n>.lock   held by the process
-/// <home>/<backend>/cellblock-<pid>-…-<n>/       what all its machines share, and one directory per
-/// machine (m…) and saved state (s…)
+/// <home>/<backend>/cellblock-<pid>-…-<n>/       what all its machines share, and one directory
+///                                               per machine (m…) and saved state (s…)
 /// ```
 #[derive(Debug)]
 pub(crate) struct MachinePlaces {

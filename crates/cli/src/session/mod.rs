@@ -11,8 +11,8 @@
 //!
 //! ```text
 //! <home>/sessions/lock        held while a session's directory is made or removed
-//! <home>/sessions/<id>/lock   held by the host from before it exists until it ends; the host's
-//! process id is in it
+//! <home>/sessions/<id>/lock   held by the host from before it exists until it ends;
+//!                             the host's process id is in it
 //!                     socket  of the caller's user alone
 //!                     plan    what was asked for
 //!                     log     what the host writes to stderr

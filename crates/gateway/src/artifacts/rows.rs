@@ -27,10 +27,17 @@ use crate::state::{Caller, Gateway};
             description = "`json` (the default; long cells are cut), `csv`, or `arrow` for an Arrow IPC stream"),
     ),
     responses(
-        (status = 200,
-            description = "The rows; none beyond the last one. JSON has `columns`, `total_rows`, `first_row` and `rows`."),
-        (status = 400, description = "The artifact is not a table that was displayed, the column cannot \
-                                      be sorted, or the rows are more than 64 MiB", body = crate::openapi::Error),
+        (
+            status = 200,
+            description = "The rows; none beyond the last one. JSON has `columns`, `total_rows`, \
+                           `first_row` and `rows`."
+        ),
+        (
+            status = 400,
+            description = "The artifact is not a table that was displayed, the column cannot be sorted, \
+                           or the rows are more than 64 MiB",
+            body = crate::openapi::Error
+        ),
         (status = 404, description = "The caller has no such artifact", body = crate::openapi::Error),
         (status = 429, description = "A quota of cells is used up; see `Retry-After`",
             body = crate::openapi::Error),

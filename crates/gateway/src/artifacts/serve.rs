@@ -41,17 +41,23 @@ const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; san
             description = "Converts a chart: `png`, `svg`, `html` (a page that needs no network) or `vega-lite`"),
     ),
     responses(
-        (status = 200, description = "The bytes, with their own media type. Types that a browser might \
-                                      execute are sent as attachments."),
+        (
+            status = 200,
+            description = "The bytes, with their own media type. Types that a browser might execute are \
+                           sent as attachments."
+        ),
         (status = 206, description = "The requested `Range`"),
         (status = 304, description = "`If-None-Match` matches"),
         (status = 400, description = "The artifact cannot be converted to the format",
             body = crate::openapi::Error),
         (status = 404, description = "The caller has no such artifact", body = crate::openapi::Error),
         (status = 416, description = "`Range` is beyond the end"),
-        (status = 429,
-            description = "A conversion counts as a cell, and a quota of cells is used up; see `Retry-After`",
-            body = crate::openapi::Error),
+        (
+            status = 429,
+            description = "A conversion counts as a cell, and a quota of cells is used up; see \
+                           `Retry-After`",
+            body = crate::openapi::Error
+        ),
         (status = 503, description = "Too many conversions are waiting; see `Retry-After`",
             body = crate::openapi::Error),
     )

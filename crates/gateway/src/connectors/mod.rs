@@ -69,11 +69,17 @@ pub(crate) async fn list(
     responses(
         (status = 200, description = "The answer", body = crate::openapi::ConnectorAnswer),
         (status = 400, description = "The function or an argument is invalid", body = crate::openapi::Error),
-        (status = 404,
+        (
+            status = 404,
             description = "The key has no such connector, or there is no data for these arguments",
-            body = crate::openapi::Error),
-        (status = 429, description = "A quota of the key or a rate limit of the other side is used up; \
-                                      `Retry-After` says for how long, if that is known", body = crate::openapi::Error),
+            body = crate::openapi::Error
+        ),
+        (
+            status = 429,
+            description = "A quota of the key or a rate limit of the other side is used up; \
+                           `Retry-After` says for how long, if that is known",
+            body = crate::openapi::Error
+        ),
         (status = 502, description = "The other side failed", body = crate::openapi::Error),
         (status = 504, description = "The other side did not answer in time", body = crate::openapi::Error),
     )

@@ -59,8 +59,12 @@ pub(crate) struct ExecuteError {
     post, operation_id = "execute", path = "/execute", tag = "sandbox server",
     request_body = ExecuteRequest,
     responses(
-        (status = 200,
-            description = "The result, even if the program failed, timed out or packages could not be installed", body = ExecuteAnswer),
+        (
+            status = 200,
+            description = "The result, even if the program failed, timed out or packages could not be \
+                           installed",
+            body = ExecuteAnswer
+        ),
         (status = 400, description = "The request is invalid or larger than 10 MiB", body = ExecuteError),
         (status = 429, description = "The maximum number of programs is already running",
             body = ExecuteError),

@@ -1,10 +1,9 @@
 //! Quotas: how much the owner of a key may have at once and use up.
 //!
 //! ```text
-//! let permit = gateway.quotas.cell(&caller.owner).await?;      // 429 with Retry-After where a
-//! quota is used up let execution = session.execute(cell).await;                 // the permit is
-//! held meanwhile permit.done(execution.duration);                             // or dropped: then
-//! the time that it was held counts
+//! let permit = gateway.quotas.cell(&caller.owner).await?;   // 429 with Retry-After if one is used up
+//! let execution = session.execute(cell).await;              // the permit is held meanwhile
+//! permit.done(execution.duration);                          // or dropped: the time it was held counts
 //! ```
 //!
 //! What was used on a day is counted in the records, which are written to every few seconds.

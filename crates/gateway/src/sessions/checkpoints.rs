@@ -41,8 +41,12 @@ pub(crate) struct RollbackRequest {
         (status = 400, description = "The name is not valid or taken, or the backend has no checkpoints",
             body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409,
-            description = "The session has something that a checkpoint cannot hold, such as threads; nothing has changed", body = crate::openapi::Error),
+        (
+            status = 409,
+            description = "The session has something that a checkpoint cannot hold, such as threads; \
+                           nothing has changed",
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn create(
@@ -127,8 +131,12 @@ pub(crate) async fn delete(
         (status = 200, description = "The session is as it was", body = crate::openapi::RolledBack),
         (status = 404, description = "The caller has no such session, or the session no such checkpoint",
             body = crate::openapi::Error),
-        (status = 409,
-            description = "Code of the session has ended the process that held the checkpoint; nothing has changed", body = crate::openapi::Error),
+        (
+            status = 409,
+            description = "Code of the session has ended the process that held the checkpoint; nothing \
+                           has changed",
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn roll_back(

@@ -37,13 +37,19 @@ pub(crate) struct DatasetQuery {
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 201, description = "Its path and contents", body = crate::openapi::Mounted),
-        (status = 400,
+        (
+            status = 400,
             description = "The format does not match the name, or the session has another toolset",
-            body = crate::openapi::Error),
+            body = crate::openapi::Error
+        ),
         (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
-        (status = 429,
-            description = "A quota of the key is used up, or too many bytes are being received; see `Retry-After`", body = crate::openapi::Error),
+        (
+            status = 429,
+            description = "A quota of the key is used up, or too many bytes are being received; see \
+                           `Retry-After`",
+            body = crate::openapi::Error
+        ),
         (status = 503, description = "Too many conversions are waiting; see `Retry-After`",
             body = crate::openapi::Error),
     )

@@ -92,8 +92,10 @@ pub(crate) async fn list(
             description = "Path in the sandbox without the first slash: `workspace/a.csv`, `tmp/output/b.png`"),
     ),
     responses(
-        (status = 200,
-            description = "Its bytes. Types that a browser might execute are sent as attachments."),
+        (
+            status = 200,
+            description = "Its bytes. Types that a browser might execute are sent as attachments."
+        ),
         (status = 304, description = "`If-None-Match` matches its version"),
         (status = 404, description = "There is no such session or file", body = crate::openapi::Error),
     )
@@ -150,9 +152,11 @@ pub(crate) async fn get(
         (status = 404, description = "There is no such session", body = crate::openapi::Error),
         (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
-        (status = 429,
+        (
+            status = 429,
             description = "A quota of the key is used up, or too many bytes are being received",
-            body = crate::openapi::Error),
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn put(

@@ -77,8 +77,12 @@ pub(crate) struct ForkAnswer {
         (status = 400, description = "The count is not possible, or the backend has no forks",
             body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409,
-            description = "The session has something that cannot be moved, such as threads; nothing has changed", body = crate::openapi::Error),
+        (
+            status = 409,
+            description = "The session has something that cannot be moved, such as threads; nothing has \
+                           changed",
+            body = crate::openapi::Error
+        ),
         (status = 429, description = "The caller would have too many sessions; none was made",
             body = crate::openapi::Error),
     )

@@ -83,9 +83,11 @@ pub(crate) struct InputBound {
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
         (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
-        (status = 429,
+        (
+            status = 429,
             description = "A quota of the key is used up, or too many bytes are being received",
-            body = crate::openapi::Error),
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn put(

@@ -86,9 +86,11 @@ impl CellRequest {
         (status = 400, description = "A field is invalid, or packages are unavailable",
             body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409,
+        (
+            status = 409,
             description = "The session has a stream with this `stream_id`: the cell was sent before",
-            body = crate::openapi::Error),
+            body = crate::openapi::Error
+        ),
         (status = 429, description = "Too many requests are waiting for the session",
             body = crate::openapi::Error),
         (status = 502, description = "The sandbox failed", body = crate::openapi::Error),

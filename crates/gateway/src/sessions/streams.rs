@@ -109,9 +109,11 @@ fn forget_later(held: &Arc<HostedSession>, stream: &Arc<CellStream>) {
     responses(
         (status = 200, description = "The events of `CellEvent`",
             content((crate::openapi::CellEvent = "text/event-stream"))),
-        (status = 400,
+        (
+            status = 400,
             description = "The parameter is not a number, or the events after it are not kept anymore",
-            body = crate::openapi::Error),
+            body = crate::openapi::Error
+        ),
         (status = 404, description = "The caller has no such session, or the session no such stream",
             body = crate::openapi::Error),
     )

@@ -74,8 +74,12 @@ pub(crate) struct TryAnswer {
         (status = 400, description = "A field is invalid, or the backend has no checkpoints",
             body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-        (status = 409, description = "The session has an undecided try, or something that could not be \
-                                      brought back, such as threads; nothing has changed", body = crate::openapi::Error),
+        (
+            status = 409,
+            description = "The session has an undecided try, or something that could not be brought \
+                           back, such as threads; nothing has changed",
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn run(
@@ -137,8 +141,12 @@ pub(crate) async fn keep(
         (status = 200, description = "The session is as before the try", body = crate::openapi::DecidedTry),
         (status = 404, description = "The caller has no such session, or the session no undecided try",
             body = crate::openapi::Error),
-        (status = 409,
-            description = "Code of the try has ended the process that held the state before it; the try can be kept", body = crate::openapi::Error),
+        (
+            status = 409,
+            description = "Code of the try has ended the process that held the state before it; the try \
+                           can be kept",
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn discard(

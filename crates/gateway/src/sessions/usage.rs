@@ -25,9 +25,11 @@ pub(crate) struct UsageAnswer {
     get, operation_id = "get_session_usage", path = "/v1/sessions/{id}/usage", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200,
+        (
+            status = 200,
             description = "Memory, processes and CPU time, as far as the sandbox's host counts them",
-            body = crate::openapi::SessionUsage),
+            body = crate::openapi::SessionUsage
+        ),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]

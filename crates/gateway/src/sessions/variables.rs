@@ -146,11 +146,17 @@ pub(crate) async fn get(
     tag = "sessions",
     params(("id" = String, Path), ("name" = String, Path)),
     responses(
-        (status = 200,
+        (
+            status = 200,
             description = "The producer of the variable, its cell, and the data that it is made from",
-            body = crate::openapi::VariableOrigin),
-        (status = 404, description = "The caller has no such session, the session no such variable, or \
-                                      the variable has no origin because no cell with a `producer` made it", body = crate::openapi::Error),
+            body = crate::openapi::VariableOrigin
+        ),
+        (
+            status = 404,
+            description = "The caller has no such session, the session no such variable, or the \
+                           variable has no origin because no cell with a `producer` made it",
+            body = crate::openapi::Error
+        ),
     )
 )]
 pub(crate) async fn origin(

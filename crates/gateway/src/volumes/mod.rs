@@ -46,9 +46,11 @@ pub(crate) fn routes() -> Router<Gateway> {
         ("order" = Option<String>, Query, description = "`desc` (the newest first, the default) or `asc`"),
     ),
     responses(
-        (status = 200,
+        (
+            status = 200,
             description = "A page of volumes; `has_more` says whether others follow `last_id`",
-            body = crate::openapi::VolumeList),
+            body = crate::openapi::VolumeList
+        ),
         (status = 400, description = "A parameter is invalid", body = crate::openapi::Error),
     )
 )]

@@ -2,8 +2,7 @@
 //! must have emitted at its end.
 //!
 //! ```text
-//! arguments ─DerivationCall::read─> call ─check_before─> Contract ─(Python)─> emitted
-//! ─check_after─> accepted
+//! arguments ─DerivationCall::read─> call ─check_before─> Contract ─(Python)─> emitted ─check_after─> accepted
 //!      └────────── Rejection ──────────┴───── Rejection ────┘                        └── Rejection
 //! ```
 //!

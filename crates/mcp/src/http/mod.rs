@@ -1,9 +1,9 @@
 //! A server over HTTP, as a tower service to mount at `/mcp`.
 //!
 //! ```ignore
-//! let service = http::service(&server, |request|
-//! Some(Owner::new(request.extensions.get::<Caller>()?.owner.clone())), options); let router =
-//! axum::Router::new().route_service("/mcp", service);
+//! let owner = |request| Some(Owner::new(request.extensions.get::<Caller>()?.owner.clone()));
+//! let service = http::service(&server, owner, options);
+//! let router = axum::Router::new().route_service("/mcp", service);
 //! ```
 
 use std::sync::Arc;
