@@ -92,7 +92,8 @@ for entity in range(0, 1_000, 5):
     levels[: random.integers(1, 9_000), entity] = np.nan
     gap = random.integers(9_000, 9_900)
     levels[gap : gap + 50, entity] = np.nan
-frame = pd.DataFrame(levels, index=pd.date_range('2020', periods=10_000, freq='h', tz='UTC'), columns=[f'e{n}' for n in range(1_000)])
+hours = pd.date_range('2020', periods=10_000, freq='h', tz='UTC')
+frame = pd.DataFrame(levels, index=hours, columns=[f'e{n}' for n in range(1_000)])
 
 def naive(frame):
     there = frame.notna()
@@ -101,7 +102,10 @@ def naive(frame):
     stable = frame.diff().where(there & before).sum(axis=1)
     change = total.diff()
     entering, exiting = (there & ~before).sum(axis=1), (before & ~there).sum(axis=1)
-    return pd.DataFrame({'total': total, 'change': change, 'stable': stable, 'coverage': change - stable, 'entering': entering, 'exiting': exiting})
+    return pd.DataFrame({
+        'total': total, 'change': change, 'stable': stable, 'coverage': change - stable,
+        'entering': entering, 'exiting': exiting,
+    })
 
 started = time.perf_counter()
 found = derive_change_series(frame)

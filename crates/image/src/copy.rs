@@ -47,7 +47,8 @@ for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
         except Exception:
             pass
 with open('/proc/self/maps') as maps:
-    print(json.dumps(sorted({line.split(None, 5)[5].strip() for line in maps if '.so' in line and '/' in line})))
+    mapped = (line for line in maps if '.so' in line and '/' in line)
+    print(json.dumps(sorted({line.split(None, 5)[5].strip() for line in mapped})))
 ";
 
 /// A copied interpreter, relative to the image's `python` directory.

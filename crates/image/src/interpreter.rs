@@ -38,13 +38,15 @@ import json, os, sys, sysconfig
 program = os.path.join(sys.base_prefix, 'bin', 'python%d.%d' % sys.version_info[:2])
 if not os.path.exists(program):
     program = os.path.realpath(getattr(sys, '_base_executable', sys.executable))
-paths = sysconfig.get_paths(vars={'base': sys.base_prefix, 'platbase': sys.base_prefix, 'installed_base': sys.base_prefix})
+bases = ('base', 'platbase', 'installed_base')
+paths = sysconfig.get_paths(vars={base: sys.base_prefix for base in bases})
 print(json.dumps({
     'program': program,
     'version': sys.version_info[:3],
     'prefix': sys.base_prefix,
     'stdlib': paths['stdlib'],
-    'extensions': next((p for p in sys.path if os.path.basename(p) == 'lib-dynload'), os.path.join(paths['stdlib'], 'lib-dynload')),
+    'extensions': next((p for p in sys.path if os.path.basename(p) == 'lib-dynload'),
+                       os.path.join(paths['stdlib'], 'lib-dynload')),
     'usable': sys.implementation.name == 'cpython' and not hasattr(sys, 'gettotalrefcount')
               and not sysconfig.get_config_var('Py_GIL_DISABLED'),
 }))

@@ -240,9 +240,9 @@ pub enum ToGuest {
         snapshot: u64,
     },
     /// Stops every process that `kill_all` would kill, and then makes the files equal to a
-    /// snapshot, as `restore` does. Refused as
-    /// `gone`, with nothing done, if the process that goes on with them cannot. `kill_stopped` comes when that goes on: taking apart
-    /// a process with much memory takes milliseconds.
+    /// snapshot, as `restore` does. Refused as `gone`, with nothing done, if the process that goes
+    /// on with them cannot. `kill_stopped` comes when that goes on: taking apart a process with
+    /// much memory takes milliseconds.
     RollBack {
         /// Repeated in the response.
         request: u64,

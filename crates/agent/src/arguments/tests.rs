@@ -293,7 +293,9 @@ proptest! {
                 prop_assert_eq!(&Value::String(code), &whole["code"]);
                 prop_assert_eq!(whole, theirs.unwrap());
             }
-            Err(ArgumentsError::Missing { .. }) => prop_assert!(theirs.is_err() || theirs.unwrap().get("code").is_none()),
+            Err(ArgumentsError::Missing { .. }) => {
+                prop_assert!(theirs.is_err() || theirs.unwrap().get("code").is_none());
+            }
             Err(ArgumentsError::NotText { .. } | ArgumentsError::Repeated { .. }) => {}
             Err(error) => prop_assert!(theirs.is_err(), "{error}"),
         }

@@ -71,8 +71,10 @@ mod tests {
         std::fs::write(folder.path().join("wine.csv"), "a").unwrap();
         let usual = load(folder.path(), "").unwrap().unwrap();
         assert_eq!(usual.toolsets, [python::KIND]);
-        let text = "mcp: \
-                    {toolsets: [workbench, derivation], max_tokens: 900, idle_timeout: 5m, max_sessions: 9, max_sessions_per_key: 3, task_after: 500ms, datasets: {wine: wine.csv}}\nlimits: {cell_timeout: 10, max_cell_timeout: 20}";
+        let text = "mcp: {toolsets: [workbench, derivation], max_tokens: 900, idle_timeout: 5m, \
+                    max_sessions: 9, max_sessions_per_key: 3, task_after: 500ms, \
+                    datasets: {wine: wine.csv}}\n\
+                    limits: {cell_timeout: 10, max_cell_timeout: 20}";
         let options = load(folder.path(), text).unwrap().unwrap();
         assert_eq!(options.toolsets, [workbench::KIND, derivation::KIND]);
         assert_eq!(

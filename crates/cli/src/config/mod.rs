@@ -82,8 +82,8 @@ pub(crate) struct Settings {
     /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
     /// Postgres database for the server's records, which several servers can share: an environment
-    /// variable or a file with its URL, such as
-    /// `postgres://user:password@host/database`, or the URL itself if it has no password. Default: the file `records.sqlite` in `state`.
+    /// variable or a file with its URL, such as `postgres://user:password@host/database`, or the
+    /// URL itself if it has no password. Default: the file `records.sqlite` in `state`.
     pub(crate) records: Option<GivenValue>,
     /// Image for sandboxes: a name, an ID, or a TOML file that describes one. `CELLBLOCK_IMAGE`
     /// changes the default.

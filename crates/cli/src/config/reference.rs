@@ -45,7 +45,8 @@ impl<'a> Page<'a> {
             "
 ## The environment
 
-Environment variables override the file. A variable's name is `{0}` and the path of the key in upper case, with `__` between its parts. Its value is read as YAML.
+Environment variables override the file. A variable's name is `{0}` and the path of the key in upper case, \
+with `__` between its parts. Its value is read as YAML.
 
 ```sh
 {0}LISTEN=8081 {0}LIMITS__MEMORY=1GiB {0}PROVIDERS__LOCAL__MODELS='[qwen3, \"llama*\"]' cellblock serve

@@ -57,7 +57,8 @@ providers:
     rename: {fast: "qwen3:8b"}
     timeouts: {first: 10m}
     retries: {count: 0}
-    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, send_reasoning: same, stream_usage: false}
+    dialect: {max_tokens_field: max_completion_tokens, system_role: developer,
+              send_reasoning: same, stream_usage: false}
 limits: {memory: 512MiB, cpus: 1.5, max_cell_timeout: 10m}
 pool: {ready: 4}
 protections: {demands: {landlock: strict, own_user_id: disabled}}
@@ -94,7 +95,8 @@ auth: {required: true}
 quotas: {sandboxes: 3, stored_bytes: null}
 tls: {certificates: tls/a.pem, key: /b.pem}
 metrics: {public: true, listen: '127.0.0.1:9'}
-containers: {idle_timeout: 5m, max_memory: 1GiB, max_sandboxes: 40, max_concurrent: 3, sticky_keys: [user, session]}
+containers: {idle_timeout: 5m, max_memory: 1GiB, max_sandboxes: 40, max_concurrent: 3,
+             sticky_keys: [user, session]}
 files: {max_upload: 1MiB}
 sessions: {max_per_key: 2}
 execute: {max_concurrent: 7, max_body: 2MiB}
@@ -299,8 +301,8 @@ fn mistakes_in_variables_are_told_with_their_names() {
 fn where_code_runs_is_said_in_two_forms() {
     for text in [
         "sandbox_url: https://far.example\nlimits: {cell_timeout: 20}",
-        "providers: \
-         {code_interpreter: {enabled: true, settings: {sandbox_url: 'https://far.example', execution_timeout: 20.0}}}",
+        "providers: {code_interpreter: {enabled: true, \
+         settings: {sandbox_url: 'https://far.example', execution_timeout: 20.0}}}",
     ] {
         let loaded = load(text, &[]).unwrap();
         let site = loaded.site().unwrap().unwrap();

@@ -34,7 +34,8 @@ const post = {method: 'POST', body: JSON.stringify({name: 'stolen', admin: true}
   await attempt('storage', () => { localStorage.setItem('a', '1'); return 'kept' });
   await attempt('worker', async () => { await navigator.serviceWorker.register('x'); return 'there' });
   await attempt('read', async () => (await fetch('GATEWAY/v1/sessions')).status);
-  await attempt('write', async () => (await fetch('GATEWAY/v1/keys', {...post, headers: {'content-type': 'application/json'}})).status);
+  const json = {'content-type': 'application/json'};
+  await attempt('write', async () => (await fetch('GATEWAY/v1/keys', {...post, headers: json})).status);
   await attempt('blind', async () => (await fetch('GATEWAY/v1/keys', {...post, mode: 'no-cors'})).type);
   // The document is complete when the held picture is.
   new Image().src = 'done';
@@ -46,12 +47,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = self.path.rsplit('/', 1)[-1]
         if name == 'hold': ended.wait(60)
         if name == 'done': ended.set()
-        page = PAGE if name == 'page' else json.dumps({key.lower(): value for key, value in self.headers.items()})
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        page = PAGE if name == 'page' else json.dumps(headers)
         self.send_response(200)
         for key, value in {
             'Content-Type': 'text/html' if name == 'page' else 'application/json', 'Set-Cookie': 'a=1',
             'Service-Worker-Allowed': '/', 'Access-Control-Allow-Origin': 'https://evil.example',
-            'Content-Security-Policy': 'sandbox allow-scripts allow-same-origin', 'X-Frame-Options': 'SAMEORIGIN',
+            'Content-Security-Policy': 'sandbox allow-scripts allow-same-origin',
+            'X-Frame-Options': 'SAMEORIGIN',
         }.items():
             self.send_header(key, value)
         self.end_headers()

@@ -228,7 +228,8 @@ for line in sys.stdin:
         continue
     answer = {"error": {"code": -32601, "message": "no"}}
     if message["method"] == "initialize":
-        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}}}
+        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "t", "version": "1"}}}
     elif message["method"] == "tools/list":
         answer = {"result": {"tools": tools}}
     elif message["method"] == "tools/call":
@@ -241,12 +242,14 @@ for line in sys.stdin:
             print("{]", flush=True)
             continue
         value = {
-            "echo": [key, urllib.parse.quote(key, safe=""), base64.b64encode(("u:" + key).encode()).decode(), {key: 1}],
+            "echo": [key, urllib.parse.quote(key, safe=""),
+                     base64.b64encode(("u:" + key).encode()).decode(), {key: 1}],
             "huge": "x" * (2 << 20), "mistyped": {"m": 1},
         }.get(name, "plain")
         answer = {"result": {"content": [], "structuredContent": value}}
         if name == "fail":
-            answer = {"result": {"content": [{"type": "text", "text": "api_key " + key + " is not registered"}], "isError": True}}
+            text = "api_key " + key + " is not registered"
+            answer = {"result": {"content": [{"type": "text", "text": text}], "isError": True}}
         elif name == "text":
             answer = {"error": {"code": -32602, "message": "bad key " + key}}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)

@@ -131,8 +131,8 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "`connectors.fred.functions.f`: requests other than GET",
         ),
         (
-            "fred: \
-             {type: http, base_url: 'https://a.example', headers: {Authorization: abc}, functions: {f: {get: /x}}}",
+            "fred: {type: http, base_url: 'https://a.example', headers: {Authorization: abc}, \
+             functions: {f: {get: /x}}}",
             "must not contain secrets",
         ),
         (
@@ -144,13 +144,13 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "`often` is not a rate",
         ),
         (
-            "fred: \
-             {type: http, base_url: 'https://a.example', secrets: {k: {env: CELLBLOCK_TEST_UNSET}}, functions: {f: {get: /x}}}",
+            "fred: {type: http, base_url: 'https://a.example', \
+             secrets: {k: {env: CELLBLOCK_TEST_UNSET}}, functions: {f: {get: /x}}}",
             "`CELLBLOCK_TEST_UNSET` is not set",
         ),
         (
-            "fred: \
-             {type: http, base_url: 'https://a.example', secrets: {k: {file: short}}, functions: {f: {get: /x}}}",
+            "fred: {type: http, base_url: 'https://a.example', secrets: {k: {file: short}}, \
+             functions: {f: {get: /x}}}",
             "shorter than 6 bytes",
         ),
         (

@@ -11,7 +11,8 @@ openapi: 3.1.0
 servers: [{url: https://crm.example.com}]
 paths:
   /contacts:
-    get: {operationId: listContacts, summary: Lists contacts., parameters: [{name: tag, in: query, schema: {type: string}}]}
+    get: {operationId: listContacts, summary: Lists contacts.,
+          parameters: [{name: tag, in: query, schema: {type: string}}]}
     post: {operationId: createContact}
 ";
 

@@ -118,7 +118,8 @@ fn packages_that_are_required_can_be_imported_by_a_call() -> Result<()> {
 #[test]
 fn a_whole_call_names_its_inputs_and_its_intent() -> Result<()> {
     let whole = br#"{"intent": "a sum", "inputs": {"rows": "get_rows_1"}, "postProcessingContract":
-        {"operation": "sum", "reason": "it takes code", "inputAliases": ["get_rows_1"], "expectedArtifacts": []}}"#;
+        {"operation": "sum", "reason": "it takes code", "inputAliases": ["get_rows_1"],
+         "expectedArtifacts": []}}"#;
     let (code, report) = call("set_result(len(rows))", whole, &["--require-inputs"])?;
     assert_eq!(
         (code, &report["result"], &report["intent"]),
@@ -363,8 +364,8 @@ fn the_example_distinguishes_the_flow_from_the_listing() -> Result<()> {
 fn a_line_with_gaps_is_reported_with_its_name_or_rejected() -> Result<()> {
     const CODE: &str = "rows = [{'day': f'2025-02-{n:02}', 'whole': n, 'thin': n if n % 7 == 0 else None} \
                         for n in range(1, 29)]\n\
-                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin'}]}, \
-                        rows)";
+                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, \
+                        'series': [{'key': 'whole'}, {'key': 'thin'}]}, rows)";
     let contract = br#"{"operation": "x", "reason": "y", "inputAliases": ["get_rows_1"], "expectedArtifacts": ["chart"]}"#;
     let (code, report) = call(CODE, contract, &[])?;
     let finding = &report["findings"][0];

@@ -150,7 +150,8 @@ fn a_server_without_a_pod_listens_and_says_why_until_there_is_one() {
     assert_eq!((status, &refused["error"]["code"]), (503, &json!("starting")));
 
     // A pod of the pool becomes ready without a claim, however long it takes.
-    let ready = json!({"spec": {"podTemplate": {"metadata": {"annotations": {"fake.cellblock.dev/never-ready": null}}}}});
+    let annotations = json!({"fake.cellblock.dev/never-ready": null});
+    let ready = json!({"spec": {"podTemplate": {"metadata": {"annotations": annotations}}}});
     cluster.patch("sandboxtemplates", "python", &ready);
     cluster.patch("sandboxwarmpools", "python", &json!({"spec": {"replicas": 1}}));
     block_until("the server is ready", || server.get("/readyz").0 == 200);

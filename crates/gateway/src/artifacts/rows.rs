@@ -23,8 +23,12 @@ use crate::state::{Caller, Gateway};
                                                      sorted; equal values keep their order, missing ones \
                                                      are last"),
         ("descending" = Option<bool>, Query, description = "Whether the largest value is first"),
-        ("format" = Option<String>, Query,
-            description = "`json` (the default; long cells are cut), `csv`, or `arrow` for an Arrow IPC stream"),
+        (
+            "format" = Option<String>,
+            Query,
+            description = "`json` (the default; long cells are cut), `csv`, or `arrow` for an \
+                           Arrow IPC stream"
+        ),
     ),
     responses(
         (

@@ -37,8 +37,12 @@ const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; san
     tag = "artifacts",
     params(
         ("sha256" = String, Path, description = "64 lowercase hexadecimal digits"),
-        ("format" = Option<String>, Query,
-            description = "Converts a chart: `png`, `svg`, `html` (a page that needs no network) or `vega-lite`"),
+        (
+            "format" = Option<String>,
+            Query,
+            description = "Converts a chart: `png`, `svg`, `html` (a page that needs no network) \
+                           or `vega-lite`"
+        ),
     ),
     responses(
         (

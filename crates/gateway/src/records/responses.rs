@@ -195,7 +195,8 @@ pub(crate) fn conversation(
              UNION ALL
              SELECT turns.id, turns.previous, place + 1 FROM turns JOIN chain ON turns.id = chain.previous
          )
-         SELECT turns.items, turns.container, turns.evidence FROM chain JOIN turns USING (id) ORDER BY place DESC";
+         SELECT turns.items, turns.container, turns.evidence
+         FROM chain JOIN turns USING (id) ORDER BY place DESC";
     let rows = database.query(sql, params![id, owner], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
     })?;
@@ -218,7 +219,8 @@ pub(crate) fn conversation(
 
 /// Returns an item of an owner's responses in the form in which a model knows it.
 pub(crate) fn item(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<String>> {
-    let sql = "SELECT output_items.items, turns.items FROM output_items LEFT JOIN turns ON turns.id = output_items.response
+    let sql = "SELECT output_items.items, turns.items
+         FROM output_items LEFT JOIN turns ON turns.id = output_items.response
          WHERE output_items.owner = ?1 AND output_items.id = ?2";
     let found: Option<(String, Option<String>)> =
         database.first(sql, params![owner, id], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -53,7 +53,8 @@ pub(crate) fn by_key(
 ) -> DatabaseResult<Option<String>> {
     let begins = key.one_conversation && begins;
     let sql = "INSERT INTO container_keys (owner, key, used_ms) VALUES (?1, ?2, ?3)
-         ON CONFLICT (owner, key) DO UPDATE SET used_ms = ?3, shared = CASE WHEN ?4 = 1 THEN 1 ELSE container_keys.shared END";
+         ON CONFLICT (owner, key) DO UPDATE
+         SET used_ms = ?3, shared = CASE WHEN ?4 = 1 THEN 1 ELSE container_keys.shared END";
     database.execute(sql, params![key.owner, key.text, now_ms, begins])?;
     if begins {
         return Ok(None);
@@ -178,7 +179,8 @@ mod tests {
                     Some("one")
                 );
                 connection.batch(
-                    "INSERT INTO responses (id, owner, status, created_at, body, input) VALUES ('r', 'ann', 'completed', 1, '', '');
+                    "INSERT INTO responses (id, owner, status, created_at, body, input)
+                     VALUES ('r', 'ann', 'completed', 1, '', '');
                      INSERT INTO turns (id, owner, items, container) VALUES ('r', 'ann', '[]', 'two');
                      INSERT INTO output_items VALUES ('ann', 'msg_1', 'r', '[]');",
                 )?;

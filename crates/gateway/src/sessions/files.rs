@@ -88,8 +88,12 @@ pub(crate) async fn list(
     get, operation_id = "read_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path,
-            description = "Path in the sandbox without the first slash: `workspace/a.csv`, `tmp/output/b.png`"),
+        (
+            "path" = String,
+            Path,
+            description = "Path in the sandbox without the first slash: `workspace/a.csv`, \
+                           `tmp/output/b.png`"
+        ),
     ),
     responses(
         (

@@ -103,8 +103,12 @@ fn forget_later(held: &Arc<HostedSession>, stream: &Arc<CellStream>) {
     params(
         ("id" = String, Path),
         ("stream" = String, Path, description = "`stream_id` of the cell"),
-        ("starting_after" = Option<u64>, Query,
-            description = "`sequence_number` of the last event that was read; without it, all events are sent"),
+        (
+            "starting_after" = Option<u64>,
+            Query,
+            description = "`sequence_number` of the last event that was read; without it, all \
+                           events are sent"
+        ),
     ),
     responses(
         (status = 200, description = "The events of `CellEvent`",

@@ -178,8 +178,8 @@ fn containers_keep_to_the_quotas_of_their_key_and_their_fetches_are_counted() {
         let metrics = server.metrics().await;
         for (outcome, cached, number) in [("ok", false, 2), ("ok", true, 1), ("rate_limit", false, 1)] {
             let line = format!(
-                "cellblock_fetches_total{{connector=\"climate\",function=\"get_forecast\",outcome=\"{outcome}\",cached=\"{cached}\"}} \
-                 {number}\n"
+                "cellblock_fetches_total{{connector=\"climate\",function=\"get_forecast\",\
+                 outcome=\"{outcome}\",cached=\"{cached}\"}} {number}\n"
             );
             assert!(metrics.contains(&line), "{line}: {metrics}");
         }

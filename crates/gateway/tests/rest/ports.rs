@@ -41,14 +41,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.repeat(self.rfile.read(int(self.headers['Content-Length'])))
     def repeat(self, body):
-        told = {'method': self.command, 'path': self.path, 'headers': {name.lower(): value for name, value in self.headers.items()}, 'body': body.decode()}
-        self.answer(200, json.dumps(told).encode(), Content_Type='application/json', Access_Control_Allow_Origin='https://evil.example')
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        told = {'method': self.command, 'path': self.path, 'headers': headers, 'body': body.decode()}
+        self.answer(200, json.dumps(told).encode(), Content_Type='application/json',
+                    Access_Control_Allow_Origin='https://evil.example')
     def echo(self):
         key = self.headers['Sec-WebSocket-Key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
         self.send_response(101)
         self.send_header('Upgrade', 'websocket')
         self.send_header('Connection', 'Upgrade')
-        self.send_header('Sec-WebSocket-Accept', base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        digest = hashlib.sha1(key.encode()).digest()
+        self.send_header('Sec-WebSocket-Accept', base64.b64encode(digest).decode())
         self.end_headers()
         while head := self.rfile.read(2):
             mask = self.rfile.read(4)
@@ -271,16 +274,26 @@ const HOSTILE: &str = r"
 ended = threading.Event()
 PAGE = b'''<!doctype html><pre id=said></pre><img src=hold><script>
 const said = [];
-const tell = (what, outcome) => { said.push(what + ': ' + outcome); document.getElementById('said').textContent = said.join('|') };
-const attempt = async (what, act) => { try { tell(what, await act()) } catch (error) { tell(what, 'refused') } };
+const tell = (what, outcome) => {
+  said.push(what + ': ' + outcome);
+  document.getElementById('said').textContent = said.join('|')
+};
+const attempt = async (what, act) => {
+  try { tell(what, await act()) } catch (error) { tell(what, 'refused') }
+};
 (async () => {
   tell('origin', self.origin);
   await attempt('cookie', () => { document.cookie = 'a=1'; return document.cookie });
   await attempt('storage', () => { localStorage.setItem('a', '1'); return 'kept' });
   await attempt('read', async () => (await fetch('/v1/sessions')).status);
-  await attempt('write', async () => (await fetch('/v1/sessions', {method: 'POST', body: '{}', headers: {'content-type': 'application/json'}})).status);
-  await attempt('blind', async () => (await fetch('/v1/sessions', {method: 'POST', body: '{}', mode: 'no-cors'})).type);
-  await attempt('socket', () => new Promise((done, failed) => { const it = new WebSocket(`ws://${location.host}/v1/responses`); it.onopen = () => done('open'); it.onerror = failed }));
+  const post = {method: 'POST', body: '{}'};
+  const json = {'content-type': 'application/json'};
+  await attempt('write', async () => (await fetch('/v1/sessions', {...post, headers: json})).status);
+  await attempt('blind', async () => (await fetch('/v1/sessions', {...post, mode: 'no-cors'})).type);
+  await attempt('socket', () => new Promise((done, failed) => {
+    const it = new WebSocket(`ws://${location.host}/v1/responses`);
+    it.onopen = () => done('open'); it.onerror = failed
+  }));
   await attempt('worker', async () => { await navigator.serviceWorker.register('x'); return 'there' });
   await attempt('own', async () => (await fetch('own')).status);
   // The document is complete when the held picture is.

@@ -116,15 +116,21 @@ const PAGE: &str = r"
 ended = threading.Event()
 PAGE = b'''<!doctype html><pre id=said></pre><img src=/hold><script>
 const said = [];
-const tell = (what, outcome) => { said.push(what + ': ' + outcome); document.getElementById('said').textContent = said.join('|') };
-const attempt = async (what, act) => { try { tell(what, await act()) } catch (error) { tell(what, 'refused') } };
+const tell = (what, outcome) => {
+  said.push(what + ': ' + outcome);
+  document.getElementById('said').textContent = said.join('|')
+};
+const attempt = async (what, act) => {
+  try { tell(what, await act()) } catch (error) { tell(what, 'refused') }
+};
 const make = {method: 'POST', body: '{}'};
 (async () => {
   await attempt('cookie', () => { document.cookie = 'a=1'; return document.cookie });
   await attempt('storage', () => { localStorage.setItem('a', '1'); return 'kept' });
   await attempt('own', async () => (await fetch('/own')).status);
   await attempt('read', async () => (await fetch('GATEWAY/v1/sessions')).status);
-  await attempt('write', async () => (await fetch('GATEWAY/v1/sessions', {...make, headers: {'content-type': 'application/json'}})).status);
+  const json = {'content-type': 'application/json'};
+  await attempt('write', async () => (await fetch('GATEWAY/v1/sessions', {...make, headers: json})).status);
   await attempt('blind', async () => (await fetch('GATEWAY/v1/sessions', {...make, mode: 'no-cors'})).type);
   await attempt('other', async () => (await fetch(location.origin.replace(/[0-9]+-/, '1-') + '/x')).status);
   new Image().src = '/done';

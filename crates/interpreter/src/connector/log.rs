@@ -32,8 +32,9 @@ pub struct FetchRecord {
     pub function: String,
     /// The arguments with defaults; long ones are cut, which "…" marks.
     pub arguments: Map<String, Value>,
-    /// `ok`, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`,
-    /// `parse`, `invalid_parameter`, `timeout` or `not_granted`.
+    /// `ok`, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`,
+    /// `rate_limit`, `provider`, `empty_data`, `parse`, `invalid_parameter`, `timeout` or
+    /// `not_granted`.
     pub outcome: &'static str,
     /// Message of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]

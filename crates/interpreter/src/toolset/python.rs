@@ -164,7 +164,8 @@ pub(super) fn named(name: &str, description: &str) -> ToolDefinition {
                 "timeout": {"type": "number", "exclusiveMinimum": 0,
                     "description": "Seconds that it may run."},
                 "producer": {"type": "string",
-                    "description": "What the code belongs to, such as `analysis.py`: the origin of its variables."},
+                    "description": "What the code belongs to, such as `analysis.py`: the origin of its \
+                                    variables."},
             },
             "required": ["code"],
             "additionalProperties": false,

@@ -53,8 +53,9 @@ other = 1";
 
 /// Shows the state, and changes it.
 pub(crate) const STATE: &str = "\
-str((os.getcwd(), items, next(numbers), random.random(), lines.readline(), log.tell(), pathlib.Path('a.txt').read_text(),
-     oct(os.stat('gone.txt').st_mode), os.readlink('link'), sorted(os.listdir('.')), sorted(os.listdir('/workspace')),
+str((os.getcwd(), items, next(numbers), random.random(), lines.readline(), log.tell(),
+     pathlib.Path('a.txt').read_text(), oct(os.stat('gone.txt').st_mode), os.readlink('link'),
+     sorted(os.listdir('.')), sorted(os.listdir('/workspace')),
      pathlib.Path('/workspace/log').read_text(), pathlib.Path('/tmp/t').read_text(), 'other' in globals()))";
 
 async fn refused(session: &Session) -> String {

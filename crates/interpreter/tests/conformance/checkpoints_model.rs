@@ -63,9 +63,11 @@ def _state():
                 path = os.path.join(folder, name)
                 about = os.lstat(path)
                 kind = oct(about.st_mode)
-                content = os.readlink(path) if os.path.islink(path) else open(path).read() if os.path.isfile(path) else about.st_nlink
+                content = (os.readlink(path) if os.path.islink(path)
+                           else open(path).read() if os.path.isfile(path) else about.st_nlink)
                 found.append((path, kind, content, about.st_nlink))
-    return repr((items, globals().get('alias'), globals().get('alias') is items, log.tell(), os.getcwd(), random.getstate()[1][-1], sorted(found)))
+    return repr((items, globals().get('alias'), globals().get('alias') is items, log.tell(),
+                 os.getcwd(), random.getstate()[1][-1], sorted(found)))
 _state()";
 
 /// A generator of numbers, which are the same in each run.

@@ -88,7 +88,8 @@ fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
         let derivation = derivation(DerivationPolicy::default()).await;
         let code = "import json\n\
                     written = json.load(open('/cellblock/inputs.json'))\n\
-                    set_result({'same': written == dict(inputs), 'names': list(inputs), 'rows': get_prices_1, 'name': get_name_1})";
+                    set_result({'same': written == dict(inputs), 'names': list(inputs), \
+                    'rows': get_prices_1, 'name': get_name_1})";
         let found = result(&derivation, code).await;
         assert_eq!(
             found,
@@ -313,8 +314,8 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
                         save_figure('two lines')\n\
                         rows = [{'day': str(d.date()), 'whole': 1, 'thin': 2 if n % 4 == 0 else None} for \
                         n, d in enumerate(days)]\n\
-                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin', 'label': 'Thin'}]}, \
-                        rows)";
+                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, \
+                        'series': [{'key': 'whole'}, {'key': 'thin', 'label': 'Thin'}]}, rows)";
     block_on(async {
         let reporting = derivation(DerivationPolicy::default()).await;
         let derived = derive(&reporting, CODE, &["image", "chart"]).await;
@@ -591,7 +592,8 @@ fn no_connection_of_any_kind_leaves_a_derivation() {
 fn a_table_is_bound_as_a_data_frame_from_a_file_of_its_own() {
     block_on(async {
         let maker = interpreter().await.session(SessionOptions::default());
-        let code = "pd.DataFrame({'day': pd.date_range('2025', periods=3), 'level': [1.5, None, 3.0]}).to_parquet('/workspace/t.parquet')";
+        let code = "pd.DataFrame({'day': pd.date_range('2025', periods=3), 'level': [1.5, None, 3.0]})\
+                    .to_parquet('/workspace/t.parquet')";
         maker.execute(code).await.unwrap();
         let mut file = tempfile::tempfile().unwrap();
         let bytes = maker.read_file("/workspace/t.parquet").await.unwrap();

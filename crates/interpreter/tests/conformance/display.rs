@@ -67,8 +67,8 @@ fn a_pandas_frame_is_a_table_with_types_nulls_and_its_index() {
 fn a_stored_table_reads_back_equal_as_an_input() {
     block_on(async {
         let session = session().await;
-        let code = "frame = \
-                    pd.DataFrame({'n': range(1000), 'when': pd.date_range('2024-01-01', periods=1000, tz='UTC')})\n\
+        let code = "frame = pd.DataFrame({'n': range(1000), \
+                    'when': pd.date_range('2024-01-01', periods=1000, tz='UTC')})\n\
                     frame";
         let shown = shown(&session, code).await;
         let stored = table(&shown.outputs[0]).table.clone().unwrap();
@@ -93,16 +93,20 @@ columns = {}
 for unit in ('s', 'ms', 'us', 'ns'):
     for zone in (None, 'UTC', 'Europe/Berlin'):
         columns[f'stamp_{unit}_{zone}'] = pa.array(days, pa.timestamp(unit, zone))
-    columns[f'span_{unit}'] = pa.array([dt.timedelta(hours=1), None, dt.timedelta(seconds=-3)], pa.duration(unit))
+    spans = [dt.timedelta(hours=1), None, dt.timedelta(seconds=-3)]
+    columns[f'span_{unit}'] = pa.array(spans, pa.duration(unit))
 for kind in (pa.time32('s'), pa.time32('ms'), pa.time64('us'), pa.time64('ns')):
     columns[f'{kind}'] = pa.array([dt.time(1, 2, 3), None, dt.time(0)], kind)
 for kind in (pa.date32(), pa.date64()):
     columns[f'{kind}'] = pa.array([dt.date(2024, 1, 1), None, dt.date(1900, 2, 3)], kind)
 columns['list'] = pa.array([[days[0]], None, [None, days[2]]], pa.list_(pa.timestamp('s')))
-columns['struct'] = pa.array([{'x': days[0]}, None, {'x': None}], pa.struct([('x', pa.timestamp('s', 'UTC'))]))
+columns['struct'] = pa.array([{'x': days[0]}, None, {'x': None}],
+                             pa.struct([('x', pa.timestamp('s', 'UTC'))]))
 table = pa.table(columns)
-panda = pd.DataFrame({'x': pd.Series(days, dtype='datetime64[s]')}, index=pd.date_range('2024', periods=3, unit='s', tz='UTC', name='at'))
-polar = pl.DataFrame({'x': days, 'd': [d and d.date() for d in days], 'e': [None, dt.timedelta(seconds=1), None]})
+panda = pd.DataFrame({'x': pd.Series(days, dtype='datetime64[s]')},
+                     index=pd.date_range('2024', periods=3, unit='s', tz='UTC', name='at'))
+polar = pl.DataFrame({'x': days, 'd': [d and d.date() for d in days],
+                      'e': [None, dt.timedelta(seconds=1), None]})
 ";
     const CHECKS: [(&str, &str); 3] = [
         (
@@ -119,14 +123,16 @@ for name in table.column_names:
         assert raw[name].equals(same), (name, found)
         assert pa.types.is_temporal(found) or pa.types.is_nested(found), (name, found)
         assert 'INT' not in str(plain[name].types[0]), (name, plain[name].types)
-    assert polars.schema[name].is_temporal() or polars.schema[name].is_nested() or name == 'time32[s]', (name, polars.schema[name])
+    kind = polars.schema[name]
+    assert kind.is_temporal() or kind.is_nested() or name == 'time32[s]', (name, kind)
 stamps = [name for name in table.column_names if name.startswith('stamp')]
 for name in stamps:
     if name.endswith('None'):
         assert plain[name].fetchall()[0][0] == days[0], name
     else:
         assert str(plain[name].types[0]).startswith('TIMESTAMP'), plain[name].types
-    assert polars[name][0].replace(tzinfo=None) in (days[0], dt.datetime(2024, 1, 1, 1)), (name, polars[name][0])
+    first = polars[name][0]
+    assert first.replace(tzinfo=None) in (days[0], dt.datetime(2024, 1, 1, 1)), (name, first)
 ",
         ),
         (
@@ -179,7 +185,8 @@ fn a_pandas_series_is_a_table_of_one_column() {
 fn polars_frames_are_tables() {
     block_on(async {
         let session = session().await;
-        let code = "pl.DataFrame({'g': ['a', 'b', 'a'], 'v': [1, 2, 3]}).group_by('g').agg(pl.col('v').sum()).sort('g')";
+        let code = "pl.DataFrame({'g': ['a', 'b', 'a'], 'v': [1, 2, 3]})\
+                    .group_by('g').agg(pl.col('v').sum()).sort('g')";
         let shown = shown(&session, code).await;
         let table = table(&shown.outputs[0]);
         assert_eq!((table.library, table.rows), (DataframeLibrary::Polars, 2));

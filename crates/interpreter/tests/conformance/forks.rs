@@ -52,11 +52,14 @@ const STATE: &str = "\
 os.kill(os.getpid(), signal.SIGUSR1)
 await asyncio.sleep(0)
 point.x.append(3)
-str((os.getcwd(), next(numbers), same, point.x is same, double(4), int(array.sum()), frame.describe().to_string(), len(objects),
-     sum(len(o['s']) for o in objects), lines.readline(), log.tell(), pathlib.Path('a.txt').read_text(), oct(os.stat('a.txt').st_mode),
-     os.stat('a.txt').st_nlink, os.readlink('link'), sorted(os.listdir('.')), sorted(os.listdir('/workspace')),
-     pathlib.Path('/workspace/log').read_text(), pathlib.Path('/workspace/large').read_bytes() == large, pathlib.Path('/tmp/t').read_text(), heard, oct(os.umask(0o077)),
-     (array @ array).item(), subprocess.check_output(['echo', '42']).decode(), _ if '_' in globals() else None))";
+str((os.getcwd(), next(numbers), same, point.x is same, double(4), int(array.sum()),
+     frame.describe().to_string(), len(objects), sum(len(o['s']) for o in objects),
+     lines.readline(), log.tell(), pathlib.Path('a.txt').read_text(), oct(os.stat('a.txt').st_mode),
+     os.stat('a.txt').st_nlink, os.readlink('link'), sorted(os.listdir('.')),
+     sorted(os.listdir('/workspace')), pathlib.Path('/workspace/log').read_text(),
+     pathlib.Path('/workspace/large').read_bytes() == large, pathlib.Path('/tmp/t').read_text(),
+     heard, oct(os.umask(0o077)), (array @ array).item(),
+     subprocess.check_output(['echo', '42']).decode(), _ if '_' in globals() else None))";
 
 async fn forked(session: &Session, count: usize) -> Vec<Session> {
     let forks = session.fork(ForkOptions::new(count)).await.unwrap();

@@ -166,8 +166,8 @@ fn a_value_is_bound_as_the_equal_python_object() {
         let given = json!({"name": "Ada \"Lovelace\" é\u{0}", "list": [1, 2.5, null, true],
             "deep": {"er": []}, "big": 9_007_199_254_740_993_i64});
         session.bind(Input::value("v", &given)).await.unwrap();
-        let code = "v == \
-                    {'name': 'Ada \"Lovelace\" é\\0', 'list': [1, 2.5, None, True], 'deep': {'er': []}, 'big': 2**53 + 1}";
+        let code = "v == {'name': 'Ada \"Lovelace\" é\\0', 'list': [1, 2.5, None, True], \
+                    'deep': {'er': []}, 'big': 2**53 + 1}";
         assert_eq!(value(&session, code).await, true);
         run(&session, "v['list'].clear()").await;
         session.reset().await.unwrap();

@@ -75,7 +75,8 @@ fn a_large_parquet_input_does_not_cost_a_session_its_rescue() {
     block_on(async {
         let author = session().await;
         let write = "import numpy as np\n\
-                     pd.DataFrame({'x': np.random.default_rng(1).random(13_000_000)}).to_parquet('/tmp/output/x.parquet')";
+                     pd.DataFrame({'x': np.random.default_rng(1).random(13_000_000)})\
+                     .to_parquet('/tmp/output/x.parquet')";
         let made = run(&author, write).await;
         author.close().await.unwrap();
         let [file] = &made.files[..] else {
@@ -131,7 +132,8 @@ fn variables_survive_in_a_session_that_has_drawn_charts() {
         run(&session, DEFINE).await;
         let drawn = run(
             &session,
-            "{'$schema': 'https://vega.github.io/schema/vega-lite/v5.json', 'mark': 'bar', 'data': {'values': [{'a': 1}]},\n\
+            "{'$schema': 'https://vega.github.io/schema/vega-lite/v5.json', 'mark': 'bar', \
+             'data': {'values': [{'a': 1}]},\n\
              'encoding': {'x': {'field': 'a', 'type': 'quantitative'}}}",
         )
         .await;

@@ -247,10 +247,10 @@ fn a_kernel_that_asks_and_does_not_read_the_answers_is_lost() {
     block_on(async {
         let session = session().await;
         let code = "import json, os, struct\n\
-                    head = \
-                    json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, 'params': None}).encode()\n\
-                    for _ in range(20_000): os.write(3, struct.pack('>II', 4 + len(head), len(head)) + \
-                    head)";
+                    head = json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, \
+                    'params': None}).encode()\n\
+                    for _ in range(20_000): \
+                    os.write(3, struct.pack('>II', 4 + len(head), len(head)) + head)";
         // Long enough for more calls than a cell may make; the deadline would stop it, too.
         let ended = run_for(&session, 60 * SECOND * slowness(), code).await;
         assert_eq!(ended.outcome.name(), "kernel_lost");

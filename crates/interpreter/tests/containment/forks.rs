@@ -102,7 +102,8 @@ for path in ('/proc/1/mem', '/proc/1/environ', '/opt/cellblock/x', '/etc/x'):
         reached.append(path)
     except OSError:
         pass
-str((reached, [status[key].split() for key in ('Uid', 'Gid', 'CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp', 'Seccomp_filters')],
+keys = ('Uid', 'Gid', 'CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp', 'Seccomp_filters')
+str((reached, [status[key].split() for key in keys],
      [resource.getrlimit(kind) for kind in range(16)], sorted(os.listdir('/proc/self/fd'))[:3]))";
 
 #[test]

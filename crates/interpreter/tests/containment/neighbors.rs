@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const NEIGHBOR: &str = "
 import json, pathlib
 library = pathlib.Path(json.__file__).parent.parent
-sum(len(path.read_bytes()) for path in [*sorted(library.rglob('*.py'))[:400], *sorted(library.rglob('*.pyc'))[:400]]) > 0";
+paths = [*sorted(library.rglob('*.py'))[:400], *sorted(library.rglob('*.pyc'))[:400]]
+sum(len(path.read_bytes()) for path in paths) > 0";
 
 #[test]
 fn others_go_on_while_a_sandbox_of_root_attacks() {

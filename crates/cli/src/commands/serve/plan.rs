@@ -20,7 +20,8 @@ use crate::warm::setting::WarmSetting;
 
 /// Hint for a server without a model.
 const NO_MODEL: &str = "\
-serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, `cellblock serve --no-model` for sandboxes alone (REST, MCP), or write a provider into `cellblock.yaml`:
+serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, \
+`cellblock serve --no-model` for sandboxes alone (REST, MCP), or write a provider into `cellblock.yaml`:
 
     providers:
       local:

@@ -158,7 +158,8 @@ import json, os, sys
 for line in sys.stdin:
     message = json.loads(line)
     result = {
-        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}},
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "t", "version": "1"}},
         "tools/call": {"structuredContent": [os.environ["REGION"], os.environ["PASSWORD"]]},
     }.get(message["method"])
     if "id" in message:

@@ -60,8 +60,9 @@ fn values_have_the_mime_types_of_e2b() {
             let found = lines.iter().find(|it| it["type"] == "result").cloned();
             found.unwrap_or_else(|| panic!("{lines:#?}"))
         };
-        let table = result("import pandas as pd\n\
-                            pd.DataFrame({'a': [1, None], 't': pd.to_datetime(['2024-01-01', '2024-01-02'])})").await;
+        let code = "import pandas as pd\n\
+                    pd.DataFrame({'a': [1, None], 't': pd.to_datetime(['2024-01-01', '2024-01-02'])})";
+        let table = result(code).await;
         assert_eq!(
             table["data"],
             json!({"a": [1.0, null], "t": ["2024-01-01T00:00:00", "2024-01-02T00:00:00"]})

@@ -296,7 +296,9 @@ mod tests {
                                 "another reason"),
                         }
                     }
-                    Step::GiveBack(at) if !taken.is_empty() => room.give_back(taken.swap_remove(at % taken.len())),
+                    Step::GiveBack(at) if !taken.is_empty() => {
+                        room.give_back(taken.swap_remove(at % taken.len()));
+                    }
                     Step::GiveBack(_) => {}
                 }
                 let owners = OWNERS.iter().filter(|owner| taken.contains(*owner)).count();

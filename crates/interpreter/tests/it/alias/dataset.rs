@@ -22,7 +22,8 @@ async fn a_dataset_holds_every_used_result_whole_and_has_a_url() {
         let document = store.artifacts().get(dataset.sha256).await.unwrap();
         assert_eq!(
             String::from_utf8(document.to_vec()).unwrap(),
-            "{\"aliases\": {\"a_1\": [1.50, {\"x\": 2}],\n\"b_1\": \"é\"},\n\"result\": [{\"total\":3},{\"total\":4}]}\n"
+            "{\"aliases\": {\"a_1\": [1.50, {\"x\": 2}],\n\"b_1\": \"é\"},\n\
+             \"result\": [{\"total\":3},{\"total\":4}]}\n"
         );
         assert_eq!(dataset.bytes, document.len() as u64);
         assert_eq!(dataset.aliases, ["a_1", "b_1"]);

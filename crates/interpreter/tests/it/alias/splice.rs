@@ -20,7 +20,8 @@ async fn the_document_contains_each_recorded_value_at_its_span() {
         let document = read(splice.content);
         assert_eq!(
             String::from_utf8(document.clone()).unwrap(),
-            "{\"a_1\": [1.50, \"é\"],\n\"x\": [1.50, \"é\"],\n\"b_1\": {\"k\":null},\n\"quo\\\"te\": {\"k\":null}}\n"
+            "{\"a_1\": [1.50, \"é\"],\n\"x\": [1.50, \"é\"],\n\
+             \"b_1\": {\"k\":null},\n\"quo\\\"te\": {\"k\":null}}\n"
         );
         assert_eq!(length, document.len() as u64);
         let places: Vec<_> = splice

@@ -25,18 +25,23 @@ pub(super) const EXAMPLE: &str = r#"{
 /// Rules for computing and reporting changes of populations.
 pub(super) const CHANGE_RULES: &str = "### Totals, changes and flows
 
-- A total, a net change, a flow, a threshold or a regime over many entities is over the whole population that was asked for. A top-N, a \
-selection or a readable subset is for display only and never defines the number, unless the user asked for that subset: pass it as \
-`selected=`, which leaves the totals alone.
-- Only entities observed in both adjacent periods can have flowed. An entity that is first listed, is delisted, or has a gap and resumes \
-moves the total without any flow. Use `derive_change_series` instead of a sum and a difference.
-- The headline of a flow is `stable_entities_change`. Show `coverage_change`, with the counts of entering and exiting entities, as an \
-annotated layer: never as a bar of the flow, never left out. `total_change == stable_entities_change + coverage_change` in every period.
-- Normalising timestamps is part of the metric. After flooring to a coarser bucket, aggregate what falls into one bucket by an explicit \
-policy (`duplicates=`) before computing changes. Do not use `drop_duplicates(keep=\"first\")` or `dropna()` for that: a null placeholder may \
-stand before the real sample.
-- For a level (inventory, balance, reserve, holdings, open interest, supply) a positive change is a net flow into it, a negative one a net \
-flow out of it. Turn the sign only where the source is already a flow that states the opposite convention.";
+- A total, a net change, a flow, a threshold or a regime over many entities is over the whole \
+population that was asked for. A top-N, a selection or a readable subset is for display only and \
+never defines the number, unless the user asked for that subset: pass it as `selected=`, which \
+leaves the totals alone.
+- Only entities observed in both adjacent periods can have flowed. An entity that is first listed, \
+is delisted, or has a gap and resumes moves the total without any flow. Use `derive_change_series` \
+instead of a sum and a difference.
+- The headline of a flow is `stable_entities_change`. Show `coverage_change`, with the counts of \
+entering and exiting entities, as an annotated layer: never as a bar of the flow, never left out. \
+`total_change == stable_entities_change + coverage_change` in every period.
+- Normalising timestamps is part of the metric. After flooring to a coarser bucket, aggregate what \
+falls into one bucket by an explicit policy (`duplicates=`) before computing changes. Do not use \
+`drop_duplicates(keep=\"first\")` or `dropna()` for that: a null placeholder may stand before the \
+real sample.
+- For a level (inventory, balance, reserve, holdings, open interest, supply) a positive change is \
+a net flow into it, a negative one a net flow out of it. Turn the sign only where the source is \
+already a flow that states the opposite convention.";
 
 pub(super) fn purpose() -> String {
     format!(
