@@ -10,12 +10,14 @@ use crate::answers::{call, connector, refused, sql, with};
 use crate::server::{ENCODED, PASSWORD, postgres_url, start_postgres};
 
 const TYPES: &str = "create type mood as enum ('sad', 'happy');
-    create table kinds (b boolean, i2 smallint, i4 integer, i8 bigint, f4 real, f8 double precision, n numeric(12, 3), free numeric, \
-    t text, v varchar(9), c char(3), raw bytea, d date, tm time, ts timestamp, tz timestamptz, j json, jb jsonb, u uuid, a integer[], \
-    texts text[], m mood, dur interval, ip inet, r int4range);
-    insert into kinds values (true, -2, 3, 9223372036854775807, 0.1, 0.1, -12345.678, 10000000000.00001, 'é', 'v', 'c', '\\x00ff', \
-    '2026-01-31', '10:00:00.5', '1969-12-31 23:59:59.5', '2026-01-31 10:00:00+02', '{\"a\": 1}', '{\"b\":2}', \
-    '01234567-89ab-cdef-0123-456789abcdef', '{1,null}', '{\"x,y\"}', 'happy', '1 day 02:00:00', '10.0.0.1', '[1,3)');
+    create table kinds (b boolean, i2 smallint, i4 integer, i8 bigint, f4 real, f8 double precision, \
+    n numeric(12, 3), free numeric, t text, v varchar(9), c char(3), raw bytea, d date, tm time, \
+    ts timestamp, tz timestamptz, j json, jb jsonb, u uuid, a integer[], texts text[], m mood, dur interval, ip inet, r int4range);
+    insert into kinds values (true, -2, 3, 9223372036854775807, 0.1, 0.1, -12345.678, \
+    10000000000.00001, 'é', 'v', 'c', '\\x00ff', '2026-01-31', '10:00:00.5', \
+    '1969-12-31 23:59:59.5', '2026-01-31 10:00:00+02', '{\"a\": 1}', '{\"b\":2}', \
+    '01234567-89ab-cdef-0123-456789abcdef', '{1,null}', '{\"x,y\"}', 'happy', '1 day 02:00:00', \
+    '10.0.0.1', '[1,3)');
     insert into kinds (i2) values (null);
     insert into kinds (n, free) values (0, 0), (0.001, 0.0001), (999999999.999, -1e20);";
 
@@ -60,9 +62,10 @@ async fn values_have_exactly_the_types_of_their_columns() {
     assert_eq!(
         table.rows,
         [
-            "true|-2|3|9223372036854775807|0.1|0.1|-12345.678|10000000000.00001|é|v|c  \
-             |00ff|2026-01-31|10:00:00.500|1969-12-31T23:59:59.500|2026-01-31T08:00:00Z|{\"a\": 1}|{\"b\": 2}|01234567-89ab-cdef-0123-456789abcdef|[1,null]|[\"x,y\"]|happy|1 \
-             day 02:00:00|10.0.0.1/32|[1,3)"
+            "true|-2|3|9223372036854775807|0.1|0.1|-12345.678|10000000000.00001|é|v|c  |00ff|\
+             2026-01-31|10:00:00.500|1969-12-31T23:59:59.500|2026-01-31T08:00:00Z|\
+             {\"a\": 1}|{\"b\": 2}|01234567-89ab-cdef-0123-456789abcdef|[1,null]|[\"x,y\"]|happy|\
+             1 day 02:00:00|10.0.0.1/32|[1,3)"
                 .to_owned(),
             vec!["null"; 25].join("|"),
         ]
@@ -101,7 +104,8 @@ async fn arguments_are_bound_as_the_types_that_the_statement_expects() {
     require!(Postgres);
     let server = start_postgres(
         "create table orders (id integer, day date, note text);
-         insert into orders values (1, '2026-01-01', 'a'), (2, '2026-02-01', ''' or true --'), (3, '2026-03-01', 'b');",
+         insert into orders values
+         (1, '2026-01-01', 'a'), (2, '2026-02-01', ''' or true --'), (3, '2026-03-01', 'b');",
     )
     .await;
     let options = json!({"functions": {"orders": {
@@ -165,8 +169,10 @@ async fn nothing_is_written_and_no_file_or_program_is_reached() {
     require!(Postgres);
     let server = start_postgres(
         "create table t (a integer); insert into t values (1); create sequence s;
-         create function f() returns integer language plpgsql as $$ begin insert into t values (2); return 1; end $$;
-         create procedure p() language plpgsql as $$ begin commit; insert into t values (3); commit; end $$;
+         create function f() returns integer language plpgsql
+         as $$ begin insert into t values (2); return 1; end $$;
+         create procedure p() language plpgsql
+         as $$ begin commit; insert into t values (3); commit; end $$;
          grant create on schema public to public;",
     )
     .await;

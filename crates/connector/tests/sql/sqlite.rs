@@ -21,9 +21,10 @@ fn database(statements: &str) -> TempDir {
 #[tokio::test]
 async fn values_have_the_types_of_their_columns() {
     let folder = database(
-        "create table t (id integer primary key, price real, name text, raw blob, paid boolean, day date, seen datetime, at timestamp, \
-         amount decimal(10, 2), empty integer, anything);
-         insert into t values (1, 2, 'a', x'00ff', 1, '2026-01-31', '2026-01-31 10:00:00.5', '2026-01-31T10:00:00+02:00', 1, null, 'x');
+        "create table t (id integer primary key, price real, name text, raw blob, paid boolean, \
+         day date, seen datetime, at timestamp, amount decimal(10, 2), empty integer, anything);
+         insert into t values (1, 2, 'a', x'00ff', 1, '2026-01-31', '2026-01-31 10:00:00.5',
+         '2026-01-31T10:00:00+02:00', 1, null, 'x');
          insert into t values (9007199254740993, null, null, null, null, null, null, null, 2.5, null, null);",
     );
     let warehouse = connector("sqlite:x.db", folder.path(), &json!({}));
@@ -64,7 +65,8 @@ async fn columns_of_mixed_types_are_errors_that_name_the_column() {
     let folder = database(
         "create table t (a, b); insert into t values (1, 'x'), ('y', 1.5);
          create table late (a integer);
-         with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into late select i from n;
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
+         insert into late select i from n;
          insert into late values ('last');",
     );
     let warehouse = connector("sqlite:x.db", folder.path(), &json!({}));
