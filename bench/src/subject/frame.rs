@@ -30,9 +30,9 @@ impl Frames {
         let execution = session.execute("len(frame)").await?;
         let elapsed = started.elapsed();
         completed(&execution)?;
+        let rows = Scalar::Integer(FRAME_ROWS.cast_signed());
         ensure!(
-            matches!(&execution.outputs[..],
-                [Output::Primitive(length)] if length.value == Scalar::Integer(FRAME_ROWS.cast_signed())),
+            matches!(&execution.outputs[..], [Output::Primitive(length)] if length.value == rows),
             "the table that came in is not the one that was given: {:?}",
             execution.outputs
         );

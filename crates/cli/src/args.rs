@@ -156,8 +156,11 @@ pub(crate) struct RunArgs {
     /// Check code before it runs: `standard` rejects code that reads the environment or starts
     /// processes, `strict` also `eval`, `exec` and the like [default: off, with --toolset notebook:
     /// `cells.guard` of the configuration]
-    #[arg(long, value_name = "LEVEL", value_parser = one_of([Guard::Off, Guard::Standard, Guard::Strict],
-        Guard::name))]
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_parser = one_of([Guard::Off, Guard::Standard, Guard::Strict], Guard::name)
+    )]
     pub(crate) guard: Option<Guard>,
     /// Run this Python file before the first cell; repeat it for several. If it fails, the run
     /// continues with a note

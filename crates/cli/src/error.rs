@@ -196,8 +196,8 @@ impl Error {
                 hints.push("free some disk space, or name another directory with `--out`".to_owned());
             }
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => hints.push(
-                "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` for the \
-                 cgroup)"
+                "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` \
+                 for the cgroup)"
                     .to_owned(),
             ),
             Self::Interpreter(cellblock_interpreter::Error::Requirements(error)) if error.is_disk_full() => {
@@ -240,8 +240,8 @@ impl Error {
                     hints.push("try again in a while, or run fewer sandboxes at once".to_owned())
                 }
                 ExitCode::Backend => hints.push(
-                    "`cellblock doctor` checks this machine; CELLBLOCK_LOG=debug shows what happens \
-                     underneath"
+                    "`cellblock doctor` checks this machine; CELLBLOCK_LOG=debug shows \
+                     what happens underneath"
                         .to_owned(),
                 ),
                 _ => {}

@@ -40,8 +40,11 @@ pub(crate) struct ToolsetArgs {
     /// Use this toolset: with `notebook`, code can call the `connectors` of the configuration, and
     /// the tools of MCP servers whose `offer` is `code` or `both`; `derivation` derives from tool
     /// results under a contract
-    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| [derivation::KIND,
-        notebook::KIND].contains(kind)))]
+    #[arg(
+        long,
+        value_name = "TOOLSET",
+        value_parser = kinds(|kind| [derivation::KIND, notebook::KIND].contains(kind))
+    )]
     pub(crate) toolset: Option<ToolsetKind>,
     /// Configuration file with the `connectors` and `mcp_servers` of `notebook` [default:
     /// `cellblock.yaml`, if it exists]

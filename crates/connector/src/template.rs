@@ -109,8 +109,8 @@ impl Template {
             // Servers differ in when they decode these, so that encoding does not keep them in their part.
             if value.is_empty() || value.contains(['/', '\\']) || value.contains(char::is_control) {
                 return Err(format!(
-                    "`{name}` is a part of the path, so it must not be empty or have `/`, `\\` or control \
-                     characters"
+                    "`{name}` is a part of the path, so it must not be empty or have `/`, `\\` \
+                     or control characters"
                 ));
             }
             path.extend(utf8_percent_encode(&value, ENCODED));

@@ -376,8 +376,8 @@ async fn an_invalid_list_of_functions_is_reported() {
         ),
         (
             "no-effect",
-            "house: the command lists the function `work` with an invalid description: missing field \
-             `effect`",
+            "house: the command lists the function `work` with an invalid description: \
+             missing field `effect`",
         ),
         (
             "no-list",

@@ -47,8 +47,8 @@ impl Front {
                     Ok(target)
                 }
                 (Some(_), _) => Err(EgressRefusal::malformed(
-                    "the scheme is not `http://`; `https://` needs CONNECT, and other schemes are not \
-                     supported",
+                    "the scheme is not `http://`; `https://` needs CONNECT, and other schemes \
+                     are not supported",
                 )),
                 (None, _) => Err(EgressRefusal::malformed(
                     "the target is not an absolute URL; send requests for `http://` URLs to this proxy, \

@@ -44,8 +44,8 @@ pub enum ImageError {
     /// uv is not installed, and the feature that downloads it is disabled.
     #[error(
         "find uv, which builds images and installs packages: it is not installed, and this program was \
-         built without the feature `download`; install uv so that it is on PATH, or build with that \
-         feature"
+         built without the feature `download`; install uv so that it is on PATH, or build \
+         with that feature"
     )]
     NoUv,
     /// A program of the build failed.

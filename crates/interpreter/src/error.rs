@@ -91,8 +91,8 @@ pub enum Error {
     Egress(#[from] cellblock_egress::EgressError),
     /// Packages took too long to install.
     #[error(
-        "packages took longer than {limit} s to install; require fewer packages at once, or use what is \
-         installed"
+        "packages took longer than {limit} s to install; require fewer packages at once, or use \
+         what is installed"
     )]
     Installing {
         /// Limit in seconds.

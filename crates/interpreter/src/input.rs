@@ -108,8 +108,8 @@ impl Input {
                 extension_of(self.format)
             ))),
             size if size > limit => Err(self.refuse(format!(
-                "it has {size} bytes, the limit for inputs is {limit}; give a smaller file or raise \
-                 `data_bytes`"
+                "it has {size} bytes, the limit for inputs is {limit}; give a smaller file \
+                 or raise `data_bytes`"
             ))),
             _ => Ok(content),
         }
@@ -256,8 +256,8 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             large.to_string(),
-            "bind input `x`: it has 8 bytes, the limit for inputs is 7; give a smaller file or raise \
-             `data_bytes`"
+            "bind input `x`: it has 8 bytes, the limit for inputs is 7; give a smaller file \
+             or raise `data_bytes`"
         );
     }
 }

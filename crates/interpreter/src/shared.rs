@@ -72,8 +72,8 @@ impl InterpreterState {
                 name: "network",
                 missing: false,
                 reason: format!(
-                    "it is `{}`, and the image `{}` allows `{most}` at most (`policy.max_network` in its \
-                     specification)",
+                    "it is `{}`, and the image `{}` allows `{most}` at most (`policy.max_network` \
+                     in its specification)",
                     limits.network, image.name
                 ),
             });

@@ -55,8 +55,8 @@ impl Cluster {
         let client = Client::try_from(config).map_err(|error| {
             let reason = innermost(&error);
             ClaimError::Config(format!(
-                "connect to the cluster at `{server}`: {reason}; correct its cluster and user in the \
-                 kubeconfig"
+                "connect to the cluster at `{server}`: {reason}; correct its cluster and user \
+                 in the kubeconfig"
             ))
         })?;
         Ok(Self {

@@ -117,8 +117,8 @@ pub enum ClaimError {
     },
     /// Somebody else deleted the claim.
     #[error(
-        "the claim `{claim}` was deleted before its pod was ready; find out who deletes claims in this \
-         namespace"
+        "the claim `{claim}` was deleted before its pod was ready; find out who deletes claims \
+         in this namespace"
     )]
     Deleted {
         /// The claim.

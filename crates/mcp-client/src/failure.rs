@@ -176,8 +176,8 @@ mod tests {
         );
         assert_eq!(
             told(Failure::TooLarge { limit, actual: None }),
-            "the server `w` returned more than the limit of 32 MiB; request less, such as fewer rows or \
-             columns"
+            "the server `w` returned more than the limit of 32 MiB; request less, such as fewer \
+             rows or columns"
         );
         let waiting = Failure::Waiting {
             last: Box::new(Failure::status(503)),

@@ -220,9 +220,12 @@ impl ToolServer for ForeignServer {
 
     fn tools(&self) -> BoxFuture<'_, Result<Arc<OfferedTools>, ToolServerError>> {
         let told = |failure: Failure| {
-            tracing::warn!(server = self.label, error = %failure,
+            tracing::warn!(
+                server = self.label,
+                error = %failure,
                 cause = ?std::error::Error::source(&failure).map(ToString::to_string),
-                "a tool server offers no tools");
+                "a tool server offers no tools"
+            );
             failure.of(&self.label)
         };
         self.offered().map(move |offered| offered.map_err(told)).boxed()

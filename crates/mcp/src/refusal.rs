@@ -138,8 +138,8 @@ mod tests {
         );
         assert_eq!(
             told(json!({"code": "", "cod": 1})),
-            "wrong arguments at `cod`: unknown field `cod`, expected `code`; see the input schema of \
-             `run_python`"
+            "wrong arguments at `cod`: unknown field `cod`, expected `code`; see the input \
+             schema of `run_python`"
         );
     }
 

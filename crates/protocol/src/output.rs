@@ -199,9 +199,9 @@ pub struct Series {
     /// 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
-    /// Further values, one per point, by name: `low` and `high` of error bars and whiskers, `first_quartile`,
-    /// `third_quartile` and the number of `outliers` of boxes, `from` and `to` of bins, `z` of cells, `low` of an
-    /// area that does not begin at zero, `color` of points.
+    /// Further values, one per point, by name: `low` and `high` of error bars and whiskers,
+    /// `first_quartile`, `third_quartile` and the number of `outliers` of boxes, `from` and `to` of
+    /// bins, `z` of cells, `low` of an area that does not begin at zero, `color` of points.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, Vec<Scalar>>,
 }

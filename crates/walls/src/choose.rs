@@ -21,8 +21,8 @@ pub async fn choose(
     let minimum = minimum.unwrap_or_default();
     if choice == BackendChoice::Kubernetes {
         return Err(Error::request(
-            "the backend `kubernetes` is only for `cellblock serve`, with `backend: kubernetes` in its \
-             configuration",
+            "the backend `kubernetes` is only for `cellblock serve`, with `backend: kubernetes` \
+             in its configuration",
         ));
     }
     if let BackendChoice::Only(kind) = choice {

@@ -234,14 +234,16 @@ impl<W: Wall> Machines<W> {
     /// Makes a snapshot. A program that fails because the disk is full often cannot say so.
     async fn make(&self, directory: &Path) -> Result<()> {
         self.template(directory).await.map_err(|reason| {
-            let full = free_bytes(directory).filter(|free| *free < FULL_BYTES).map(|free| {
-                format!(
-                    "; `{}` has only {} MiB free: remove files there, or set `CELLBLOCK_HOME` to a larger \
-                     disk",
-                    directory.display(),
-                    free >> 20
-                )
-            });
+            let full = free_bytes(directory)
+                .filter(|free| *free < FULL_BYTES)
+                .map(|free| {
+                    format!(
+                        "; `{}` has only {} MiB free: remove files there, or set `CELLBLOCK_HOME` to \
+                     a larger disk",
+                        directory.display(),
+                        free >> 20
+                    )
+                });
             failure::<W>(&format!("make a snapshot: {reason}{}", full.unwrap_or_default()))
         })
     }

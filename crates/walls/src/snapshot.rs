@@ -250,8 +250,11 @@ impl SnapshotStore {
                     _shared: shared,
                 })),
                 Err(error) => {
-                    tracing::warn!(%error, path = %path.display(),
-                        "a snapshot is damaged and will be replaced");
+                    tracing::warn!(
+                        %error,
+                        path = %path.display(),
+                        "a snapshot is damaged and will be replaced"
+                    );
                     Ok(None)
                 }
             }

@@ -69,8 +69,8 @@ fn interpreter(root: &Path) -> Option<PathBuf> {
         .collect();
     let having = |libraries: &str| {
         let script = format!(
-            "import importlib.util as it, sys; sys.exit(any(it.find_spec(name) is None for name in \
-             {libraries}))"
+            "import importlib.util as it, sys; sys.exit(any(it.find_spec(name) is None for \
+             name in {libraries}))"
         );
         images.iter().find(|python| agrees(python, &script)).cloned()
     };

@@ -190,8 +190,8 @@ fn plain(files: &str, about: Option<&str>) -> Function {
             "requirements": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Packages that are needed in addition to the installed ones, such as \
-                                `rapidfuzz`.",
+                "description": "Packages that are needed in addition to the installed ones, \
+                                such as `rapidfuzz`.",
             },
         },
         "required": ["code"],

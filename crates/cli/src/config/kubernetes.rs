@@ -40,8 +40,8 @@ impl Settings {
         if self.sandbox_url.is_some() {
             check.wrong(
                 &["sandbox_url"],
-                "cannot be combined with `backend: kubernetes`: code runs in one place; remove one of the \
-                 two",
+                "cannot be combined with `backend: kubernetes`: code runs in one place; remove one \
+                 of the two",
             );
         }
         if let Err((key, reason)) = self.kubernetes.check() {

@@ -52,8 +52,8 @@ impl Settings {
         if self.image != ImageName::default() {
             check.wrong(
                 &["image"],
-                "cannot be combined with `sandbox_url`, whose server has its own image; remove one of the \
-                 two",
+                "cannot be combined with `sandbox_url`, whose server has its own image; remove one \
+                 of the two",
             );
         }
     }

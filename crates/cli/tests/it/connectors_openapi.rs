@@ -49,8 +49,8 @@ fn mistakes_of_documents_are_reported_with_the_line_of_the_connector() -> Result
         ),
         (
             "crm: {type: openapi, document: crm.yaml, query: {tag: x}}",
-            "`connectors.crm.document`: `listContacts` (GET /contacts): `parameters.tag` is also set in \
-             `query`",
+            "`connectors.crm.document`: `listContacts` (GET /contacts): `parameters.tag` is also \
+             set in `query`",
         ),
         (
             "crm: {type: openapi, document: crm.yaml, functions: {a: {get: /a}}}",

@@ -75,8 +75,8 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
         worked.stderr
     );
     let file = format!(
-        "code=0; \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}' || code=$?; ls -A /opt/out; exit \
-         $code"
+        "code=0; \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}' || code=$?; ls -A \
+         /opt/out; exit $code"
     );
     let file = run(&file)?;
     says_what_is_not_saved(&file);

@@ -19,8 +19,8 @@ fn a_strict_policy_fails_with_the_missing_protection_and_a_fix() -> Result<()> {
     assert_eq!((finished.code(), finished.stdout.as_str()), (78, ""));
     assert!(
         finished.stderr.starts_with(
-            "error: protection `user_namespace` is not available: this machine does not permit new user \
-             namespaces"
+            "error: protection `user_namespace` is not available: this machine does not permit \
+             new user namespaces"
         ),
         "{}",
         finished.stderr

@@ -111,8 +111,8 @@ fn functions_that_do_not_fit_their_statement_are_mistakes_at_their_place() {
     assert_eq!(
         mistakes("sqlite:x.db", &options),
         [
-            "functions.none: missing key `sql`, the statement, such as `select * from orders where day >= \
-             :since`",
+            "functions.none: missing key `sql`, the statement, such as `select * from orders where \
+             day >= :since`",
             "functions.two.sql: has two statements; a call runs one, without a `;` before another",
             "functions.undeclared.sql: has `:a`, which is not in `parameters`",
             "functions.unused.parameters.a: is not in `sql`; use it there, or remove it",

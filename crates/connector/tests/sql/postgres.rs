@@ -12,7 +12,8 @@ use crate::server::{ENCODED, PASSWORD, postgres_url, start_postgres};
 const TYPES: &str = "create type mood as enum ('sad', 'happy');
     create table kinds (b boolean, i2 smallint, i4 integer, i8 bigint, f4 real, f8 double precision, \
     n numeric(12, 3), free numeric, t text, v varchar(9), c char(3), raw bytea, d date, tm time, \
-    ts timestamp, tz timestamptz, j json, jb jsonb, u uuid, a integer[], texts text[], m mood, dur interval, ip inet, r int4range);
+    ts timestamp, tz timestamptz, j json, jb jsonb, u uuid, a integer[], texts text[], m mood, \
+    dur interval, ip inet, r int4range);
     insert into kinds values (true, -2, 3, 9223372036854775807, 0.1, 0.1, -12345.678, \
     10000000000.00001, 'é', 'v', 'c', '\\x00ff', '2026-01-31', '10:00:00.5', \
     '1969-12-31 23:59:59.5', '2026-01-31 10:00:00+02', '{\"a\": 1}', '{\"b\":2}', \

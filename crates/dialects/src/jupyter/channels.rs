@@ -85,8 +85,9 @@ impl Connection {
             closing = self.tell(&mut sender, client.messages) => closing,
             closing = self.listen(&mut receiver) => closing,
             () = closed => Some(because(close_code::NORMAL, "the kernel has ended")),
-            () = self.jupyter.host.stopping.cancelled() => Some(because(close_code::AWAY,
-                "the server is stopping")),
+            () = self.jupyter.host.stopping.cancelled() => {
+                Some(because(close_code::AWAY, "the server is stopping"))
+            }
         };
         // Also the answer to the client's own close, which it waits for.
         let _ = timeout(STALL, async {

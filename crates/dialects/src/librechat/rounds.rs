@@ -148,8 +148,8 @@ impl Rounds {
         let found = own.then(|| waiting.remove(token)).flatten();
         let (program, _) = found.ok_or_else(|| {
             Problem::invalid(
-                "invalid continuation_token: it is unknown, was used before, or has expired; run the code \
-                 again",
+                "invalid continuation_token: it is unknown, was used before, or has expired; run \
+                 the code again",
             )
         })?;
         Ok(program)

@@ -235,8 +235,9 @@ async fn serve(
                 closing = listen(&held, id, &mut receiver) => closing,
                 () = terminal.host.stopping.cancelled() => Some(because(1001, "the server is stopping")),
                 // The server does not see whose key the first message had.
-                () = terminal.host.revoked(&owner) => Some(because(4001,
-                    "the API key was revoked or has expired")),
+                () = terminal.host.revoked(&owner) => {
+                    Some(because(4001, "the API key was revoked or has expired"))
+                }
             };
             held.kept.hide(id);
             // It may have ended by itself.

@@ -140,8 +140,8 @@ mod tests {
         let error = policy.check().unwrap_err().to_string();
         assert_eq!(
             error,
-            "invalid egress secret `X-Key` for `b.example`: no rule allows this host; add `b.example` to \
-             `allow`"
+            "invalid egress secret `X-Key` for `b.example`: no rule allows this host; add \
+             `b.example` to `allow`"
         );
     }
 

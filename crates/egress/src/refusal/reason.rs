@@ -163,8 +163,8 @@ impl EgressRefusal {
             StatusCode::TOO_MANY_REQUESTS,
             "quota_requests",
             format!(
-                "this session has sent {max} requests, which is its maximum; the operator can raise \
-                 `max_requests`"
+                "this session has sent {max} requests, which is its maximum; the operator \
+                 can raise `max_requests`"
             ),
         )
     }
@@ -174,8 +174,8 @@ impl EgressRefusal {
             StatusCode::TOO_MANY_REQUESTS,
             "quota_bytes",
             format!(
-                "this session has transferred {max} bytes, which is its maximum; the operator can raise \
-                 `max_bytes`"
+                "this session has transferred {max} bytes, which is its maximum; the operator \
+                 can raise `max_bytes`"
             ),
         )
     }

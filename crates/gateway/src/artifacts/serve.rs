@@ -58,8 +58,8 @@ const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; san
         (status = 416, description = "`Range` is beyond the end"),
         (
             status = 429,
-            description = "A conversion counts as a cell, and a quota of cells is used up; see \
-                           `Retry-After`",
+            description = "A conversion counts as a cell, and a quota of cells is used \
+                           up; see `Retry-After`",
             body = crate::openapi::Error
         ),
         (status = 503, description = "Too many conversions are waiting; see `Retry-After`",

@@ -40,8 +40,8 @@ const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended.
                        directory are there again. Define again what you need.";
 /// Note for a model whose container is gone.
 const NEW: &str = "The sandbox in which code of earlier turns ran is not available any more. The \
-                   variables, imports, functions and files of that code are gone. Define again what you \
-                   need.";
+                   variables, imports, functions and files of that code are gone. Define again \
+                   what you need.";
 
 /// Returns the runner of a response's code, in the container that its request names, which reads the files of
 /// its messages. With `auto` that is the container that the conversation has `used`; one that has ended
@@ -182,8 +182,8 @@ fn unknown(id: &str) -> ApiError {
 
 fn expired(id: &str, param: &str) -> ApiError {
     let message = format!(
-        "container `{id}` has expired, and its variables are gone; make a new one, its files can still be \
-         downloaded"
+        "container `{id}` has expired, and its variables are gone; make a new one, its files can \
+         still be downloaded"
     );
     ApiError::invalid(param, "container_expired", message)
 }

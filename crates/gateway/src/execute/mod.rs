@@ -61,8 +61,8 @@ pub(crate) struct ExecuteError {
     responses(
         (
             status = 200,
-            description = "The result, even if the program failed, timed out or packages could not be \
-                           installed",
+            description = "The result, even if the program failed, timed out or packages could \
+                           not be installed",
             body = ExecuteAnswer
         ),
         (status = 400, description = "The request is invalid or larger than 10 MiB", body = ExecuteError),

@@ -99,9 +99,9 @@ impl ExecuteServerError {
                 reason,
             } => format!("The code was not run: the sandbox refused it: {reason}."),
             Self::Status { .. } => {
-                "The sandbox failed, and whether the code ran is not known. Try again, or answer without \
-                 it."
-                .to_owned()
+                "The sandbox failed, and whether the code ran is not known. Try again, or \
+                 answer without it."
+                    .to_owned()
             }
             Self::Cut { .. } | Self::Late { .. } => {
                 "The sandbox gave no answer in time, and whether the code ran is not known. Try less, or \

@@ -25,8 +25,8 @@ const LONGEST_NAME: usize = 100;
 pub enum KeysError {
     /// A name that cannot be one.
     #[error(
-        "make a key: its name must have 1 to {LONGEST_NAME} characters, without control and invisible \
-         characters"
+        "make a key: its name must have 1 to {LONGEST_NAME} characters, without control \
+         and invisible characters"
     )]
     Name,
     /// A name that is taken.

@@ -143,8 +143,8 @@ pub(super) const METRICS: &[Metric] = &[
         name: "cellblock_fetch_seconds",
         kind: Kind::Histogram(CELL),
         labels: &["connector"],
-        help: "Duration of calls of connectors by code until their end; cached and canceled calls do not \
-               count.",
+        help: "Duration of calls of connectors by code until their end; cached and canceled calls \
+               do not count.",
     },
     Metric {
         name: "cellblock_fetched_bytes_total",

@@ -226,8 +226,8 @@ impl Records {
         let (id, owner) = (id.to_owned(), owner.to_owned());
         self.with(move |database| {
             let sql = format!(
-                "SELECT {FILE_COLUMNS} FROM container_files WHERE id = ?1 AND owner = ?2 AND source = \
-                 'assistant'"
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE id = ?1 AND owner = ?2 AND \
+                 source = 'assistant'"
             );
             database.first(&sql, params![id, owner], file)
         })
@@ -243,8 +243,8 @@ impl Records {
         let (in_container, path) = (in_container.to_owned(), path.to_owned());
         self.with(move |database| {
             let sql = format!(
-                "SELECT {FILE_COLUMNS} FROM container_files WHERE container = ?1 AND path = ?2 ORDER BY \
-                 number"
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE container = ?1 AND path = ?2 \
+                 ORDER BY number"
             );
             database.query(&sql, params![in_container, path], file)
         })

@@ -130,8 +130,8 @@ pub(crate) fn get(database: &Database, id: &str) -> DatabaseResult<Option<ApiKey
 /// Revokes a usable key by its id or name.
 pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> DatabaseResult<Option<ApiKey>> {
     let sql = format!(
-        "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING \
-         {COLUMNS}"
+        "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = \
+         ?1) RETURNING {COLUMNS}"
     );
     database.first(&sql, params![wanted, signed(now)], key)
 }

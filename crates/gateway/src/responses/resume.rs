@@ -45,8 +45,8 @@ pub(super) fn find(
     let invalid = |code, message| Err(ApiError::invalid("input", code, message));
     if let Some(missing) = turn.calls.iter().find(|id| !answered.contains(id)) {
         let message = format!(
-            "code waits for the output of the call `{missing}`; send a `function_call_output` with its \
-             `call_id`"
+            "code waits for the output of the call `{missing}`; send a `function_call_output` \
+             with its `call_id`"
         );
         return invalid("missing_call_output", message);
     }

@@ -46,8 +46,8 @@ pub(crate) struct DatasetQuery {
         (status = 413, description = "It is too large", body = crate::openapi::Error),
         (
             status = 429,
-            description = "A quota of the key is used up, or too many bytes are being received; see \
-                           `Retry-After`",
+            description = "A quota of the key is used up, or too many bytes are being \
+                           received; see `Retry-After`",
             body = crate::openapi::Error
         ),
         (status = 503, description = "Too many conversions are waiting; see `Retry-After`",

@@ -79,8 +79,8 @@ pub(crate) struct ForkAnswer {
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
         (
             status = 409,
-            description = "The session has something that cannot be moved, such as threads; nothing has \
-                           changed",
+            description = "The session has something that cannot be moved, such as threads; \
+                           nothing has changed",
             body = crate::openapi::Error
         ),
         (status = 429, description = "The caller would have too many sessions; none was made",

@@ -158,8 +158,8 @@ pub(crate) async fn resume(
 
 fn exists(name: &str) -> Problem {
     let message = format!(
-        "the session has a stream `{name}`: the cell was sent before; read its events, or choose another \
-         `stream_id`"
+        "the session has a stream `{name}`: the cell was sent before; read its events, or \
+         choose another `stream_id`"
     );
     let status = axum::http::StatusCode::CONFLICT;
     Problem::new(status, ErrorKind::InvalidRequestError, "stream_exists", message)

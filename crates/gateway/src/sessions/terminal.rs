@@ -118,8 +118,9 @@ impl Connection {
         let closing = tokio::select! {
             closing = self.show(&mut sender, offset) => closing,
             closing = self.listen(&mut receiver) => closing,
-            () = self.gateway.stopping.cancelled() => Some(because(close_code::AWAY,
-                "the gateway is stopping")),
+            () = self.gateway.stopping.cancelled() => {
+                Some(because(close_code::AWAY, "the gateway is stopping"))
+            }
         };
         if let Some(closing) = closing {
             let _ = timeout(CLOSING, sender.send(Message::Close(Some(closing)))).await;

@@ -100,8 +100,8 @@ fn fits(name: &str, bytes: u64, disk: u64) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!(
-        "{name:?} has {bytes} bytes, and `disk_bytes` of this session is {disk}; create it with higher \
-         `limits`"
+        "{name:?} has {bytes} bytes, and `disk_bytes` of this session is {disk}; create it \
+         with higher `limits`"
     );
     Err(Problem::invalid("volume", message))
 }

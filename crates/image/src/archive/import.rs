@@ -130,8 +130,8 @@ impl ImageStore {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         if manifest.size > free {
             let problem = format!(
-                "its files have {} bytes, and the disk of `{}` has {free} bytes left; free some, or set \
-                 CELLBLOCK_HOME",
+                "its files have {} bytes, and the disk of `{}` has {free} bytes left; free some, \
+                 or set CELLBLOCK_HOME",
                 manifest.size,
                 root.display()
             );

@@ -59,8 +59,8 @@ pub enum LayerError {
     },
     /// No set of versions satisfies all requirements.
     #[error(
-        "the requirements cannot be satisfied together; loosen versions or remove one. The resolver says: \
-         {explanation}"
+        "the requirements cannot be satisfied together; loosen versions or remove one. The \
+         resolver says: {explanation}"
     )]
     Unsatisfiable {
         /// The resolver's explanation.
@@ -68,8 +68,8 @@ pub enum LayerError {
     },
     /// The package index cannot be reached.
     #[error(
-        "the package index cannot be reached from this host, so no packages can be added now; use what is \
-         installed"
+        "the package index cannot be reached from this host, so no packages can be added now; use \
+         what is installed"
     )]
     Offline,
     /// The requirements contain a network client.

@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn an_unknown_package_is_named() {
         let said = format!(
-            "{NO_SOLUTION}nosuch was not found in the package registry and you require nosuch, we can \
-             conclude"
+            "{NO_SOLUTION}nosuch was not found in the package registry and you require nosuch, \
+             we can conclude"
         );
         let LayerError::Unknown { packages } = explained(&said) else {
             panic!("another meaning")

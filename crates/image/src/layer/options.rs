@@ -77,8 +77,8 @@ mod tests {
         let error = check(&["six", "rich"], &["six", "attrs>=23", "emoji"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "this server does not permit `attrs`, `emoji`; require only `six`, `rich`, or use what is \
-             installed"
+            "this server does not permit `attrs`, `emoji`; require only `six`, `rich`, or use \
+             what is installed"
         );
         assert!(error.is_callers());
         let error = check(&[], &["six"]).unwrap_err();

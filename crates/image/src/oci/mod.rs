@@ -75,8 +75,8 @@ impl FromStr for RootFormat {
             "oci-layout" => Ok(Self::OciLayout),
             "directory" => Ok(Self::Directory),
             _ => Err(format!(
-                "`{}` is not a format of root filesystems; write `docker-archive`, `oci-layout` or \
-                 `directory`",
+                "`{}` is not a format of root filesystems; write `docker-archive`, \
+                 `oci-layout` or `directory`",
                 text.escape_debug()
             )),
         }

@@ -293,8 +293,8 @@ mod tests {
         ) {
             if let Ok(requirement) = text.parse::<Requirement>() {
                 let written = requirement.to_string();
-                prop_assert!(!written.starts_with('-') && !written.contains(['\n', '\r', '$', '#', '@',
-                    '/', '\\', '%']), "{written}");
+                let special = ['\n', '\r', '$', '#', '@', '/', '\\', '%'];
+                prop_assert!(!written.starts_with('-') && !written.contains(special), "{written}");
                 prop_assert!(!written.contains(" -"), "{}", written);
                 prop_assert_eq!(written.parse::<Requirement>().expect("it was written by us"), requirement);
             }

@@ -18,8 +18,9 @@ const LONGEST_TEXT: usize = 2000;
 
 const FIELDS: [&str; 4] = ["operation", "reason", "inputAliases", "expectedArtifacts"];
 const A_CONTRACT: &str = "an object with `operation`, `reason`, `inputAliases` and `expectedArtifacts`, \
-                          such as \
-                          {\"operation\": \"sum the balances per day\", \"reason\": \"the tool returns them per account\", \"inputAliases\": [\"get_balances_1\"], \"expectedArtifacts\": [\"image\"]}";
+                          such as {\"operation\": \"sum the balances per day\", \
+                          \"reason\": \"the tool returns them per account\", \
+                          \"inputAliases\": [\"get_balances_1\"], \"expectedArtifacts\": [\"image\"]}";
 const AN_OPERATION: &str = "a short text that says what is computed";
 const A_REASON: &str = "a short text that says why code has to compute it";
 const ALIASES: &str = "an array of the aliases of the tool results that the cell derives from";

@@ -17,8 +17,8 @@ fn lost(reason: &str) -> Outcome {
 
 fn lost_note(reason: &str) -> String {
     format!(
-        "{reason}; all variables are gone; files in /workspace are kept. Run what defines your variables \
-         again"
+        "{reason}; all variables are gone; files in /workspace are kept. Run what defines \
+         your variables again"
     )
 }
 

@@ -41,8 +41,8 @@ const STATE: &str = "\
 import math
 here = (os.getpid(), socket.gethostname(), time.monotonic())
 seen = len(beats); time.sleep(0.1)
-str((len(x), os.getcwd(), lines.read(), pair[1].recv(99), child.communicate(b'echo')[0], here[:2] == before[:2], here[2] >= before[2],
-     len(beats) > seen, random.getstate() == expected[0]))";
+str((len(x), os.getcwd(), lines.read(), pair[1].recv(99), child.communicate(b'echo')[0],
+     here[:2] == before[:2], here[2] >= before[2], len(beats) > seen, random.getstate() == expected[0]))";
 
 #[test]
 fn a_hibernated_session_keeps_its_files_and_what_else_the_backend_can_keep() {

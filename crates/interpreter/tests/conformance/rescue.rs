@@ -273,8 +273,8 @@ fn the_note_names_state_that_a_standby_cannot_keep() {
             assert_eq!(ended.state, VariablesState::Lost);
             let note = ended.note.unwrap();
             let told = format!(
-                "exit code 1; all variables are gone and could not be rescued, because cell 2 left behind \
-                 {left}"
+                "exit code 1; all variables are gone and could not be rescued, because cell 2 \
+                 left behind {left}"
             );
             assert!(note.contains(&told), "{note}");
             assert_eq!(value(&session, "'kept' in globals()").await, false);
@@ -454,8 +454,8 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
     block_on(async {
         let frame = |header: &str| {
             format!(
-                "(lambda h: os.write(3, (4 + len(h)).to_bytes(4, 'big') + len(h).to_bytes(4, 'big') + \
-                 h))({header})"
+                "(lambda h: os.write(3, (4 + len(h)).to_bytes(4, 'big') + len(h).to_bytes(4, \
+                 'big') + h))({header})"
             )
         };
         for claim in [

@@ -92,8 +92,8 @@ fn what_one_sandbox_does_with_hashes_changes_nothing_in_another() {
     let disturb = "import ctypes, sys\nsecret = (ctypes.c_char * 24).in_dll(ctypes.pythonapi, \
                    '_Py_HashSecret')\nbefore = hash(''.join(['new', 'word']))\n\
                    for n in range(100_000): sys.intern(f'x{n}')\nsecret[:] = bytes(24)\n\
-                   print('disturbed' if hash(''.join(['new', 'word'])) != before else 'as before', \
-                   flush=True)";
+                   print('disturbed' if hash(''.join(['new', 'word'])) != before else \
+                   'as before', flush=True)";
     block_on(async {
         let (one, two) = tokio::join!(session(None, "{}"), session(None, "{}"));
         let before = printed(&two, look).await;

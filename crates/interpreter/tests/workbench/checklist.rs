@@ -199,8 +199,8 @@ fn path_validation() {
                 "file_path": concat!("/home", "/bad.py"),
                 "hint": {
                     "code": "invalid_path",
-                    "message": "Invalid path. Use /tmp/ or /workspace/ only; no links, and nothing below \
-                                /tmp/data/.",
+                    "message": "Invalid path. Use /tmp/ or /workspace/ only; no links, and \
+                                nothing below /tmp/data/.",
                 },
             })
         );

@@ -20,13 +20,13 @@ fn small() -> ServerOptions {
 const WRONG: [(&str, &str); 7] = [
     (
         "large",
-        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or \
-         columns",
+        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer \
+         rows or columns",
     ),
     (
         "endless",
-        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or \
-         columns",
+        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer \
+         rows or columns",
     ),
     (
         "invalid",
@@ -47,8 +47,8 @@ const WRONG: [(&str, &str); 7] = [
     ),
     (
         "floods",
-        "the server `weather` sent its client 32 requests at once without reading a response; it was \
-         disconnected",
+        "the server `weather` sent its client 32 requests at once without reading a response; \
+         it was disconnected",
     ),
 ];
 

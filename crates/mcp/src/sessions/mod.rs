@@ -306,8 +306,8 @@ fn refusal(error: HostingError) -> Refusal {
         ),
         HostingError::Full { limit } => {
             format!(
-                "this server has {limit} sessions, which is its limit, and all are in use: try again in a \
-                 while"
+                "this server has {limit} sessions, which is its limit, and all are in use: try again \
+                 in a while"
             )
         }
         HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended | HostingError::Exists => {

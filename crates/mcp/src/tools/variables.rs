@@ -92,8 +92,8 @@ pub(super) fn origin_definition() -> ToolDefinition {
         "variable_origin",
         "Tell where a variable comes from",
         "Tells which producer made a variable of a session and in which cell, and from which datasets and \
-         answers of connectors it is made. Only variables that a cell with a `producer` made have an \
-         origin.",
+         answers of connectors it is made. Only variables that a cell with a `producer` made \
+         have an origin.",
         schema::read::<OriginArguments>(),
         ToolEffect::Reads,
     )

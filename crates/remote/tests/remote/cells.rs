@@ -224,8 +224,8 @@ fn limits_beyond_the_servers_maximum_are_rejected_by_name() {
         let shown = small.mount_data("numbers", file.as_file(), file.path()).await;
         assert_eq!(
             shown.unwrap_err().to_string(),
-            "the remote could not take a file: datasets would have 5 bytes, the limit is 4; raise \
-             `data_bytes`"
+            "the remote could not take a file: datasets would have 5 bytes, the limit is \
+             4; raise `data_bytes`"
         );
         assert!(small.guest().disks().await.is_ok());
     });

@@ -183,8 +183,8 @@ fn waiting_for_a_silent_server_is_limited() {
         let error = start(&server).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the connection to the other side was lost: no message was received for 8 s; the sandbox has \
-             ended"
+            "the connection to the other side was lost: no message was received for 8 s; the \
+             sandbox has ended"
         );
     });
 }

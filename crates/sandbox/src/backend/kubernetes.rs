@@ -21,8 +21,9 @@ pub struct KubernetesOptions {
     pub namespace: Option<String>,
     /// `SandboxWarmPool` from which pods are claimed. Either this or `template` is required.
     pub warm_pool: Option<String>,
-    /// `SandboxTemplate` from which a pod is started for each claim, without a warm pool. The gateway creates a
-    /// `SandboxWarmPool` named `cellblock-TEMPLATE` with 0 replicas, because a claim must name one.
+    /// `SandboxTemplate` from which a pod is started for each claim, without a warm pool. The
+    /// gateway creates a `SandboxWarmPool` named `cellblock-TEMPLATE` with 0 replicas, because a
+    /// claim must name one.
     pub template: Option<String>,
     /// Service that the pods provide: `sandboxes` (another Cellblock with `remote: {serve: true}`), or
     /// `execute` (any server with `/execute` and `/health`, which keeps nothing between calls; each call

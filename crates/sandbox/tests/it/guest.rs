@@ -99,8 +99,8 @@ fn a_file_is_written_read_replaced_and_removed() {
         let error = guest.read("/workspace/sub/dir/a.txt", 0, 1).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "read `/workspace/sub/dir/a.txt` in the sandbox: No such file or directory (os error 2) \
-             (not_found)"
+            "read `/workspace/sub/dir/a.txt` in the sandbox: No such file or directory (os \
+             error 2) (not_found)"
         );
         guest.remove("/workspace/sub/dir").await.unwrap();
     });

@@ -17,8 +17,8 @@ fn code_runs_as_an_own_user_without_privileges_and_sees_no_network_and_no_path_o
         let mut lease = lease().await;
         let code = "import os\nstatus = open('/proc/self/status').read()\n\
                     int(os.getuid() == 1000 and os.getgid() == 1000 and not os.getgroups()\n\
-                    and all(f'Cap{it}:\\t0000000000000000' in status for it in ('Inh', 'Prm', 'Eff', \
-                    'Bnd')))";
+                    and all(f'Cap{it}:\\t0000000000000000' in status for it in ('Inh', \
+                    'Prm', 'Eff', 'Bnd')))";
         assert_eq!(execute(&mut lease.kernel, code).await, shows(1));
         let code = "import ctypes, os\nctypes.CDLL(None).prctl(39, 0, 0, 0, 0)";
         assert_eq!(execute(&mut lease.kernel, code).await, shows(1), "no_new_privs");

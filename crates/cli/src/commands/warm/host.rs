@@ -80,8 +80,9 @@ impl Service for WarmHost {
                 // goes on by itself.
                 let Some(_held) = host.hold() else { return Ok(()) };
                 tokio::select! {
-                    served = host.interpreter.serve(framed(stream),
-                        terms()) => served.map_err(io::Error::other),
+                    served = host.interpreter.serve(framed(stream), terms()) => {
+                        served.map_err(io::Error::other)
+                    }
                     () = host.closed() => Ok(()),
                 }
             }

@@ -126,8 +126,8 @@ pub(super) async fn execute(
                 biased;
                 // A client takes a connection that breaks off for the end of its sandbox, if that has ended.
                 () = resident.closed() => {
-                    return Some((Err(io::Error::other("the sandbox was killed")),
-                        (waiting, guard, resident)));
+                    let killed = io::Error::other("the sandbox was killed");
+                    return Some((Err(killed), (waiting, guard, resident)));
                 }
                 line = tokio::time::timeout(BEAT, waiting.recv()) => match line {
                     Ok(line) => line?,

@@ -184,8 +184,8 @@ async fn opened(parts: &Parts, e2b: &E2b, named: &FileQuery, operation: Operatio
     let Some(signature) = &named.signature else {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
-            "the sandbox is secured; send its access token in the header `X-Access-Token`, or sign the \
-             address",
+            "the sandbox is secured; send its access token in the header `X-Access-Token`, or \
+             sign the address",
         ));
     };
     let path = named.path.as_deref().unwrap_or_default();

@@ -51,8 +51,9 @@ pub(super) fn follow(
                 ended = &mut telling => return ended,
                 () = messages.closed() => return Ok(()),
                 () = held.closed() => return Err(Fault::new("unavailable", "the sandbox has ended")),
-                () = &mut late => return Err(Fault::new("deadline_exceeded",
-                    "the command has reached its timeout")),
+                () = &mut late => {
+                    return Err(Fault::new("deadline_exceeded", "the command has reached its timeout"));
+                }
                 () = sleep(beat) => drop(messages.try_send(event("keepalive", &json!({})))),
             }
         }

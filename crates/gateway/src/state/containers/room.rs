@@ -270,8 +270,9 @@ mod tests {
         /// A place is refused exactly when an owner or all have as many as they may have, and
         /// nothing is remembered of who has none.
         #[test]
-        fn places_are_given_up_to_both_limits_and_no_further(most in 1..6_usize, most_own in 1..4_usize,
-            steps in steps()) {
+        fn places_are_given_up_to_both_limits_and_no_further(
+            most in 1..6_usize, most_own in 1..4_usize, steps in steps()
+        ) {
             let room = Room::new(&ContainerOptions {
                 max_sandboxes: Some(most),
                 max_per_key: most_own,
@@ -288,12 +289,15 @@ mod tests {
                                 prop_assert!(own < most_own && taken.len() < most);
                                 taken.push(owner);
                             }
-                            Err(RoomRefusal::Own(limit)) => prop_assert_eq!((own, limit),
-                                (most_own, most_own)),
-                            Err(RoomRefusal::All(limit)) => prop_assert_eq!((taken.len(), limit),
-                                (most, most)),
-                            Err(RoomRefusal::Quota(_) | RoomRefusal::Broken(_)) => prop_assert!(false,
-                                "another reason"),
+                            Err(RoomRefusal::Own(limit)) => {
+                                prop_assert_eq!((own, limit), (most_own, most_own));
+                            }
+                            Err(RoomRefusal::All(limit)) => {
+                                prop_assert_eq!((taken.len(), limit), (most, most));
+                            }
+                            Err(RoomRefusal::Quota(_) | RoomRefusal::Broken(_)) => {
+                                prop_assert!(false, "another reason");
+                            }
                         }
                     }
                     Step::GiveBack(at) if !taken.is_empty() => {

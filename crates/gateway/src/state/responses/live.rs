@@ -64,8 +64,8 @@ impl LiveResponses {
                 kind: ErrorKind::TooManyRequests,
                 code: Some("rate_limit_exceeded".to_owned()),
                 message: format!(
-                    "{} background responses run or wait, and no more are allowed; try again when one has \
-                     ended",
+                    "{} background responses run or wait, and no more are allowed; try again when \
+                     one has ended",
                     self.most
                 ),
                 param: Some("background".to_owned()),

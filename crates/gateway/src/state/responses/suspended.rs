@@ -86,8 +86,9 @@ pub(crate) fn add(gateway: &Gateway, turn: WaitingTurn, code: SuspendedCode) {
         tokio::select! {
             () = over.cancelled() => return,
             // No request can answer it any more.
-            () = gateway.stopping.cancelled() => return drop(gateway.responses.suspended.take(&owner,
-                &response)),
+            () = gateway.stopping.cancelled() => {
+                return drop(gateway.responses.suspended.take(&owner, &response));
+            }
             () = sleep(gateway.options.responses.function_timeout) => {}
         }
         let Some(code) = gateway.responses.suspended.take(&owner, &response) else {

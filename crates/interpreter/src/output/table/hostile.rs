@@ -387,12 +387,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_changed_bytes_are_read_or_rejected(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+    fn any_changed_bytes_are_read_or_rejected(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)
+    ) {
         let text: ArrayRef = Arc::new(StringArray::from(vec![Some("ab"), None]));
-        let list = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _,
-        _>([Some(vec![Some(1)]), None]);
-        let original = batch(vec![("s", text), ("l", Arc::new(list)),
-            ("n", Arc::new(Int64Array::from(vec![1, 2])))]);
+        let lists = [Some(vec![Some(1)]), None];
+        let list = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(lists);
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let original = batch(vec![("s", text), ("l", Arc::new(list)), ("n", numbers)]);
         let mut bytes = stream(std::slice::from_ref(&original));
         for (at, byte) in changes {
             let at = at.index(bytes.len());

@@ -70,8 +70,8 @@ pub(in crate::session) fn tell(aftermath: &Aftermath) -> String {
                 .as_ref()
                 .map(|why| format!(" and could not be rescued, because {why}"));
             format!(
-                "all variables are gone{}; files in /workspace are kept. Run what defines your variables \
-                 again",
+                "all variables are gone{}; files in /workspace are kept. Run what defines \
+                 your variables again",
                 why.unwrap_or_default()
             )
         }

@@ -198,8 +198,8 @@ fn contract_text(settings: &PromptSettings<'_>) -> String {
     let inputs = if settings.require_inputs {
         "- `inputs` is required: it gives each tool result that the code reads a local name.\n"
     } else {
-        "- `inputs` is optional: it gives tool results local names for dense code. Every alias is bound \
-         anyway.\n"
+        "- `inputs` is optional: it gives tool results local names for dense code. Every alias \
+         is bound anyway.\n"
     };
     format!(
         "### Contract\n\nEvery call declares a `postProcessingContract`. It is checked before Python \

@@ -55,8 +55,8 @@ impl Hint {
         if handed_over == 0 {
             return Self::new(
                 HintCode::ExecutedWithoutFiles,
-                "Code executed but no outputs in /tmp/output/. Verify that the script saves its results \
-                 there.",
+                "Code executed but no outputs in /tmp/output/. Verify that the script saves \
+                 its results there.",
             );
         }
         let later = match total.saturating_sub(handed_over) {
@@ -67,8 +67,8 @@ impl Hint {
         Self::new(
             HintCode::ExecutedWithFiles,
             format!(
-                "Code executed successfully. {total} output files created.{later} Consider presenting the \
-                 results."
+                "Code executed successfully. {total} output files created.{later} Consider \
+                 presenting the results."
             ),
         )
     }

@@ -36,8 +36,8 @@ pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
             WRITE,
             "Write a file",
             "Creates or overwrites a file in the session's sandbox, below /tmp/ or /workspace/. Folders \
-             are made as needed. At most 5242880 bytes; `encoding: \"base64\"` for files that are not \
-             text.",
+             are made as needed. At most 5242880 bytes; `encoding: \"base64\"` for files that \
+             are not text.",
             input_schema::<WriteArgs>(),
             ToolEffect::Settles,
         )

@@ -65,8 +65,8 @@ impl Firecracker {
             let theirs = version(jailer, "Jailer v", OLDEST).await?;
             if theirs != own {
                 return Err(format!(
-                    "`{}` has the version {theirs}, but Firecracker has {own}: a jailer runs only its own \
-                     release",
+                    "`{}` has the version {theirs}, but Firecracker has {own}: a jailer runs only \
+                     its own release",
                     jailer.display()
                 ));
             }

@@ -6,8 +6,8 @@ use super::{ArtifactKind, CODE_INTERPRETER, PromptSettings, RENDER_CHART};
 pub(super) const BAN: &str = "Never import anything that fetches from a network, such as `requests`, \
                               `urllib`, `urllib3`, `httpx`, `aiohttp`, `yfinance`, `http.client`, \
                               `ftplib` or `socket`, and never run a program that does. The sandbox has no \
-                              network: such code fails and costs an attempt. Nothing can be installed \
-                              either.";
+                              network: such code fails and costs an attempt. Nothing can \
+                              be installed either.";
 
 /// A call's contract.
 pub(super) const EXAMPLE: &str = r#"{
@@ -74,8 +74,8 @@ pub(super) const HELPERS: &str = "### Helpers\n\nThey are there without an impor
                                   matplotlib figure, or `fig`, as an image. `alt` says what it shows.\n\
                                   - `render_chart(spec, data, title=None, *, alt=None)`: emits a \
                                   structured chart. `spec` is a dict such as \
-                                  `{\"type\": \"line\", \"xKey\": \"date\", \"series\": [{\"key\": \"total\"}]}`; \
-                                  types: line, bar, area, scatter, composed, histogram, heatmap, \
+                                  `{\"type\": \"line\", \"xKey\": \"date\", \
+                                  \"series\": [{\"key\": \"total\"}]}`; types: line, bar, area, scatter, composed, histogram, heatmap, \
                                   candlestick. `data` is a list of flat dicts or a data frame.\n\
                                   - `safe_merge_timeseries(*sources, names=None, time_col=None, \
                                   freq=None, how=\"outer\", duplicates=\"last\", tz=\"UTC\")`: one frame \
