@@ -91,8 +91,11 @@ impl Store {
             self.add_origin(id, origin).await?;
         }
         metrics::counter!("cellblock_artifacts_healed_total").increment(1);
-        tracing::warn!(%id, error = &local as &dyn std::error::Error,
-            "restored an artifact from the remote store");
+        tracing::warn!(
+            %id,
+            error = &local as &dyn std::error::Error,
+            "restored an artifact from the remote store"
+        );
         Ok(())
     }
 }

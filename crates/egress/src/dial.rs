@@ -98,8 +98,12 @@ async fn connect(
     for address in &addresses {
         if let Err(refusal) = shared.rules.address(target, *address, method) {
             // Only the operator learns the address.
-            tracing::warn!(session = %shared.session, host = %target.host, %address,
-                "egress refused a private address");
+            tracing::warn!(
+                session = %shared.session,
+                host = %target.host,
+                %address,
+                "egress refused a private address"
+            );
             return Err(refusal);
         }
     }

@@ -169,9 +169,11 @@ impl Inner {
                 Ok(running)
             }
             Err(error) => {
-                tracing::warn!(connector = options.label,
+                tracing::warn!(
+                    connector = options.label,
                     error = %options.redaction.text(&error.to_string()),
-                    "a connector's command could not be started");
+                    "a connector's command could not be started"
+                );
                 state.fail(Instant::now(), error.clone());
                 Err(error)
             }

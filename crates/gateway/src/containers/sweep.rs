@@ -30,8 +30,10 @@ pub(crate) async fn sweep(gateway: Gateway) {
                 if memory::is_scarce()
                     && let Some(live) = gateway.containers.give_way(None)
                 {
-                    tracing::warn!(container = live.id,
-                        "an idle container ends because the machine has little memory left");
+                    tracing::warn!(
+                        container = live.id,
+                        "an idle container ends because the machine has little memory left"
+                    );
                     end(&gateway, vec![live]);
                 }
             }

@@ -153,8 +153,13 @@ impl Keys {
         if !made.ok_or(KeysError::NotFirst)? {
             return Err(KeysError::Taken { name: name() });
         }
-        tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name,
-            admin = key.admin);
+        tracing::info!(
+            target: crate::SECURITY,
+            event = "key_created",
+            key = key.id,
+            name = key.name,
+            admin = key.admin
+        );
         Ok(key)
     }
 

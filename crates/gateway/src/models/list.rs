@@ -64,8 +64,11 @@ impl Route {
                 None
             }
             Err(_) => {
-                tracing::warn!(provider = self.name, limit = ?options.list_timeout,
-                    "a provider did not list its models in time");
+                tracing::warn!(
+                    provider = self.name,
+                    limit = ?options.list_timeout,
+                    "a provider did not list its models in time"
+                );
                 None
             }
         };

@@ -289,8 +289,13 @@ impl Quotas {
     /// Counts, logs and notes a refusal, and returns the error that says so.
     fn refuse(&self, owner: &str, quota: Quota, most: u64, seconds: u64) -> ApiError {
         crate::metrics::quota_refused(quota);
-        tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(),
-            limit = most);
+        tracing::warn!(
+            target: crate::SECURITY,
+            event = "quota_exceeded",
+            owner,
+            quota = quota.name(),
+            limit = most
+        );
         let refused = DecisionSubject::Quota { quota, limit: most };
         self.inner.decisions.note(owner, self.session.as_deref(), refused);
         retry::after(seconds);

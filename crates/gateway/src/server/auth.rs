@@ -162,8 +162,14 @@ impl Gateway {
         crate::metrics::auth_failed(why);
         if let Some(more) = FAILURES.pass() {
             let peer = peer.map(tracing::field::display);
-            tracing::warn!(target: crate::SECURITY, event = "auth_failed", why, peer, path,
-                not_logged = more);
+            tracing::warn!(
+                target: crate::SECURITY,
+                event = "auth_failed",
+                why,
+                peer,
+                path,
+                not_logged = more
+            );
         }
         let error = ApiError {
             kind: ErrorKind::InvalidRequestError,

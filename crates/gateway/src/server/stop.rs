@@ -221,8 +221,11 @@ impl Gateway {
     fn tell_what_is_missing(&self) {
         let Ok(interpreter) = self.interpreter() else {
             // Such a server tells of no protection.
-            tracing::warn!(target: crate::SECURITY, event = "protections_unknown",
-                "code runs at a server that only executes");
+            tracing::warn!(
+                target: crate::SECURITY,
+                event = "protections_unknown",
+                "code runs at a server that only executes"
+            );
             return;
         };
         let report = interpreter.report();
@@ -245,8 +248,12 @@ impl Gateway {
                     Ok(true) => {}
                     Ok(false) => {
                         let connections = self.connections.close(&owner);
-                        tracing::info!(target: crate::SECURITY, event = "connections_ended", key = owner,
-                            connections);
+                        tracing::info!(
+                            target: crate::SECURITY,
+                            event = "connections_ended",
+                            key = owner,
+                            connections
+                        );
                     }
                     Err(error) => {
                         tracing::debug!(error = &error as &dyn std::error::Error, "look for revoked keys");
