@@ -254,8 +254,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decoded_messages_encode_to_the_same_bytes(message in proptest::collection::vec(any::<u8>(),
-            0..40)) {
+        fn decoded_messages_encode_to_the_same_bytes(
+            message in proptest::collection::vec(any::<u8>(), 0..40)
+        ) {
             if let Ok(wire) = Wire::decode(message.clone().into()) {
                 prop_assert_eq!(wire.encode().to_vec(), message);
             }

@@ -308,8 +308,9 @@ pub(crate) async fn connected(
 ) -> Result<UnixStream, String> {
     let accepted = async {
         tokio::select! {
-            accepted = listener.accept() => accepted.map(|(stream,
-                _)| stream).map_err(|error| error.to_string()),
+            accepted = listener.accept() => {
+                accepted.map(|(stream, _)| stream).map_err(|error| error.to_string())
+            }
             () = owner.ended() => Err(format!("the machine ended: {}", owner.last_words())),
         }
     };

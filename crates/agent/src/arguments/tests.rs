@@ -268,8 +268,10 @@ fn arguments() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_arguments_cut_anywhere_decode_as_serde_json_decodes_them(text in arguments(),
-        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+    fn any_arguments_cut_anywhere_decode_as_serde_json_decodes_them(
+        text in arguments(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)
+    ) {
         let whole: Map<String, Value> = serde_json::from_str(&text).unwrap();
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.sort_unstable();
@@ -282,8 +284,10 @@ proptest! {
     }
 
     #[test]
-    fn broken_arguments_are_accepted_exactly_when_serde_json_accepts_them(text in arguments(),
-        at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn broken_arguments_are_accepted_exactly_when_serde_json_accepts_them(
+        text in arguments(),
+        at in any::<prop::sample::Index>(), byte in any::<u8>()
+    ) {
         let mut bytes = text.into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;

@@ -98,8 +98,8 @@ proptest! {
             let mut more = days.clone();
             more.insert(*slot.0, Some(0.0));
             let more: Vec<_> = more.into_iter().collect();
-            prop_assert_eq!(of(&more), ((expected >= 3).then(|| super::share(finite + 1, expected)),
-                finite + 1, expected));
+            let share = (expected >= 3).then(|| super::share(finite + 1, expected));
+            prop_assert_eq!(of(&more), (share, finite + 1, expected));
         }
     }
 

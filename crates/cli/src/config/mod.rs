@@ -90,8 +90,7 @@ pub(crate) struct Settings {
     #[schemars(with = "String")]
     pub(crate) image: ImageName,
     /// Mirror from which the image is pulled if it is missing: a folder, `https://…` or
-    /// `oci://HOST/REPOSITORY`. Default: the one that
-    /// `CELLBLOCK_IMAGE_MIRROR` names, if it is set.
+    /// `oci://HOST/REPOSITORY`. Default: the one that `CELLBLOCK_IMAGE_MIRROR` names, if it is set.
     pub(crate) image_mirror: Option<String>,
     /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
     /// this machine.
@@ -124,8 +123,7 @@ pub(crate) struct Settings {
     /// behind a weaker one.
     pub(crate) minimum_backend: Option<BackendKind>,
     /// Maximum size on disk of the state of a session that is hibernated with its variables, which
-    /// needs the backend
-    /// `gvisor` or `microvm`. Default: what its sandbox can have in memory.
+    /// needs the backend `gvisor` or `microvm`. Default: what its sandbox can have in memory.
     pub(crate) hibernated_size: Option<Size>,
     pub(crate) gvisor: GvisorOptions,
     pub(crate) microvm: MicrovmOptions,

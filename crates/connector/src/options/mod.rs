@@ -101,8 +101,8 @@ pub struct ConnectorOptions {
     #[serde(default)]
     pub operations: Vec<String>,
     /// Folder of the files, or `s3://bucket/prefix/`, whose credentials and server are in the
-    /// environment (`AWS_ACCESS_KEY_ID`,
-    /// `AWS_ENDPOINT_URL` and related variables). A relative path counts from the configuration's own folder.
+    /// environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` and related variables). A relative path
+    /// counts from the configuration's own folder.
     #[serde(default)]
     pub root: Option<PathBuf>,
     /// Tables by name, each a function: a pattern of Parquet, CSV or JSON lines files below `root`,
@@ -118,8 +118,7 @@ pub struct ConnectorOptions {
     #[serde(default)]
     pub command: Vec<String>,
     /// Environment variables of the program, in addition to `PATH`, `HOME` and `LANG`: text, or a
-    /// secret by `{env: NAME}` or
-    /// `{file: PATH}`.
+    /// secret by `{env: NAME}` or `{file: PATH}`.
     #[serde(default)]
     pub env: BTreeMap<String, GivenValue>,
     /// Python module with the functions, such as `macro`, or a bundle, list or dict in it, such as

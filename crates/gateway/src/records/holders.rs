@@ -51,8 +51,8 @@ pub(super) fn renew_at(
         if transaction.execute(sql, params![clock.now_ms])? > 0 {
             for table in ["places", "homes"] {
                 let gone = format!(
-                    "DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = \
-                     {table}.gateway)"
+                    "DELETE FROM {table} WHERE NOT EXISTS \
+                     (SELECT 1 FROM gateways WHERE gateways.id = {table}.gateway)"
                 );
                 transaction.execute(&gone, &[])?;
             }
@@ -124,9 +124,9 @@ pub(crate) fn of_container(
     owner: &str,
     id: &str,
 ) -> DatabaseResult<Option<HoldingGateway>> {
-    let sql = "SELECT gateways.id, gateways.address FROM containers JOIN gateways ON gateways.id = \
-               containers.holder WHERE containers.id = ?1 AND containers.owner = ?2 AND gateways.address \
-               IS NOT NULL";
+    let sql = "SELECT gateways.id, gateways.address FROM containers \
+               JOIN gateways ON gateways.id = containers.holder \
+               WHERE containers.id = ?1 AND containers.owner = ?2 AND gateways.address IS NOT NULL";
     database.first(sql, params![id, owner], read)
 }
 
@@ -138,9 +138,10 @@ pub(crate) fn of_response(
     id: &str,
     unfinished: bool,
 ) -> DatabaseResult<Option<HoldingGateway>> {
-    let sql = "SELECT gateways.id, gateways.address FROM responses JOIN gateways ON gateways.id = \
-               responses.holder WHERE responses.id = ?1 AND responses.owner = ?2 AND gateways.address IS \
-               NOT NULL AND (?3 = 0 OR responses.status IN ('queued', 'in_progress'))";
+    let sql = "SELECT gateways.id, gateways.address FROM responses \
+               JOIN gateways ON gateways.id = responses.holder \
+               WHERE responses.id = ?1 AND responses.owner = ?2 AND gateways.address IS NOT NULL \
+               AND (?3 = 0 OR responses.status IN ('queued', 'in_progress'))";
     database.first(sql, params![id, owner, unfinished], read)
 }
 
@@ -153,8 +154,9 @@ pub(crate) fn home(
     own: &str,
 ) -> DatabaseResult<Option<HoldingGateway>> {
     let find = || {
-        let sql = "SELECT gateways.id, gateways.address FROM homes JOIN gateways ON gateways.id = \
-                   homes.gateway WHERE homes.path = ?1 AND homes.owner = ?2";
+        let sql = "SELECT gateways.id, gateways.address FROM homes \
+                   JOIN gateways ON gateways.id = homes.gateway \
+                   WHERE homes.path = ?1 AND homes.owner = ?2";
         database.first(sql, params![path, owner], read)
     };
     if let Some(found) = find()? {

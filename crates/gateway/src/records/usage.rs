@@ -41,10 +41,12 @@ pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult
 pub(crate) fn add(database: &Database, owner: &str, day: u64, more: DailyUsage) -> DatabaseResult<()> {
     let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes, fetches, fetched_bytes, \
                layers) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (owner, day) DO UPDATE SET \
-               cells = usage.cells + excluded.cells, cell_millis = usage.cell_millis + \
-               excluded.cell_millis, upload_bytes = usage.upload_bytes + excluded.upload_bytes, fetches = \
-               usage.fetches + excluded.fetches, fetched_bytes = usage.fetched_bytes + \
-               excluded.fetched_bytes, layers = usage.layers + excluded.layers";
+               cells = usage.cells + excluded.cells, \
+               cell_millis = usage.cell_millis + excluded.cell_millis, \
+               upload_bytes = usage.upload_bytes + excluded.upload_bytes, \
+               fetches = usage.fetches + excluded.fetches, \
+               fetched_bytes = usage.fetched_bytes + excluded.fetched_bytes, \
+               layers = usage.layers + excluded.layers";
     database.execute(
         sql,
         params![

@@ -95,8 +95,10 @@ pub(crate) async fn list(
 #[utoipa::path(
     delete, operation_id = "delete_checkpoint", path = "/v1/sessions/{id}/checkpoints/{checkpoint}",
     tag = "sessions",
-    params(("id" = String, Path), ("checkpoint" = String, Path,
-        description = "ID or name of the checkpoint")),
+    params(
+        ("id" = String, Path),
+        ("checkpoint" = String, Path, description = "ID or name of the checkpoint"),
+    ),
     responses(
         (status = 200, description = "It was dropped", body = crate::openapi::Deleted),
         (status = 404, description = "The caller has no such session, or the session no such checkpoint",

@@ -67,8 +67,10 @@ pub(crate) async fn list(
 /// rejection to the model.
 #[utoipa::path(
     post, operation_id = "call_tool", path = "/v1/sessions/{id}/tools/{name}", tag = "sessions",
-    params(("id" = String, Path), ("name" = String, Path,
-        description = "Such as `run_python`, `sandbox_exec`, `code_interpreter`")),
+    params(
+        ("id" = String, Path),
+        ("name" = String, Path, description = "Such as `run_python`, `sandbox_exec`, `code_interpreter`"),
+    ),
     request_body(content = Object, description = "The tool's arguments"),
     responses(
         (status = 200, description = "The tool's answer", body = Object),

@@ -263,8 +263,8 @@ proptest! {
                 Step::Reserve(owner) => {
                     let owner = owners[usize::from(owner)];
                     let mut counts: HashMap<&str, usize> = HashMap::new();
-                    for taken in reserved.iter().map(|(owner,
-                        _)| *owner).chain(there.iter().map(|it| &*it.owner)) {
+                    let waiting = reserved.iter().map(|(owner, _)| *owner);
+                    for taken in waiting.chain(there.iter().map(|it| &*it.owner)) {
                         *counts.entry(taken).or_default() += 1;
                     }
                     let own = counts.get(owner).copied().unwrap_or_default();

@@ -333,8 +333,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn no_outputs_exceed_any_budget(outputs in vec(any_output(), 0..8),
-        tokens in prop_oneof![0_usize..40, 0_usize..2000]) {
+    fn no_outputs_exceed_any_budget(
+        outputs in vec(any_output(), 0..8),
+        tokens in prop_oneof![0_usize..40, 0_usize..2000]
+    ) {
         let blocks = to_model(&outputs, tokens);
         let chars: usize = blocks.iter().map(|block| match block {
             Block::Text { text } => text.chars().count(),

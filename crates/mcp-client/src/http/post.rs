@@ -123,9 +123,10 @@ impl Http {
                 let text = body::whole(response, &self.wire).await?;
                 let message = self.wire.read(&text)?;
                 let message = message.map(|message| of(message, &id));
-                let answers = matches!(&message,
-                    Some(ServerJsonRpcMessage::Response(answer)) if same(&answer.id, &id))
-                    || matches!(&message, Some(ServerJsonRpcMessage::Error(_)));
+                let answers = matches!(
+                    &message,
+                    Some(ServerJsonRpcMessage::Response(answer)) if same(&answer.id, &id)
+                ) || matches!(&message, Some(ServerJsonRpcMessage::Error(_)));
                 match message {
                     Some(message) if answers => Ok(StreamableHttpPostResponse::Json(message, session)),
                     _ => Err(Failure::malformed("it responds to another request")),
@@ -175,8 +176,11 @@ impl Http {
         let told = told.or_else(|| {
             // Servers of earlier revisions reject discovery in various ways; the library then
             // starts the older handshake.
-            let discovers = matches!(sent, ClientJsonRpcMessage::Request(sent) if matches!(sent.request,
-                ClientRequest::DiscoverRequest(_)));
+            let discovers = matches!(
+                sent,
+                ClientJsonRpcMessage::Request(sent)
+                    if matches!(sent.request, ClientRequest::DiscoverRequest(_))
+            );
             let refused = || ErrorData::invalid_request(format!("HTTP status {}", status.as_u16()), None);
             (discovers && status.is_client_error()).then(|| ServerJsonRpcMessage::error(refused(), Some(id)))
         });

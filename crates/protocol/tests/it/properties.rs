@@ -81,8 +81,10 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_decodes_without_a_panic(message in messages::from_kernel(), blobs in blobs(),
-        at: prop::sample::Index, byte: u8) {
+    fn a_changed_byte_decodes_without_a_panic(
+        message in messages::from_kernel(), blobs in blobs(),
+        at: prop::sample::Index, byte: u8
+    ) {
         let mut bytes = bytes_of(&message, &blobs);
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -111,8 +113,10 @@ proptest! {
     }
 
     #[test]
-    fn a_truncated_frame_waits(message in messages::from_guest(), blobs in blobs(),
-        cut: prop::sample::Index) {
+    fn a_truncated_frame_waits(
+        message in messages::from_guest(), blobs in blobs(),
+        cut: prop::sample::Index
+    ) {
         let bytes = bytes_of(&message, &blobs);
         let mut decoder = Decoder::default();
         decoder.push(&bytes[..cut.index(bytes.len())]);

@@ -332,8 +332,10 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<StreamEvent> {
 
 proptest! {
     #[test]
-    fn every_sequence_of_steps_gives_events_in_order(steps in prop::collection::vec(step(), 0..40),
-        end in 0..3u8) {
+    fn every_sequence_of_steps_gives_events_in_order(
+        steps in prop::collection::vec(step(), 0..40),
+        end in 0..3u8
+    ) {
         let events = json_of(&play(steps, end));
         prop_assert_eq!(Order::check(&events), Ok(()));
     }

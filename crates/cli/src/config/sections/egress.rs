@@ -16,8 +16,7 @@ use crate::config::file::LoadedConfig;
 use crate::config::sections::limits::LimitsSection;
 
 /// Hosts that code reaches with the network policy `egress`, through a proxy of the server.
-/// Sessions have it if a request asks for it and
-/// `limits.max_network` is `egress`.
+/// Sessions have it if a request asks for it and `limits.max_network` is `egress`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Egress")]
 #[serde(default, deny_unknown_fields)]

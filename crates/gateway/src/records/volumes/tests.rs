@@ -45,10 +45,10 @@ over_each_database! {
         assert_eq!((held.writer.as_deref(), held.state.as_deref()), (Some("s1"), Some("writing")));
 
         assert_eq!(records.save_volume("id of data", two.clone(), revision("x", 9)).await.unwrap(), None);
-        assert_eq!(records.save_volume("id of data", one.clone(), revision("{1}", 3)).await.unwrap(),
-            Some(1));
-        assert_eq!(records.save_volume("id of data", one.clone(), revision("{2}", 4)).await.unwrap(),
-            Some(2));
+        let saved = records.save_volume("id of data", one.clone(), revision("{1}", 3)).await;
+        assert_eq!(saved.unwrap(), Some(1));
+        let saved = records.save_volume("id of data", one.clone(), revision("{2}", 4)).await;
+        assert_eq!(saved.unwrap(), Some(2));
         assert_eq!(records.stored_bytes("ann").await.unwrap(), 4);
         // Only the holder lets go of it.
         records.release_volume("id of data", two.clone(), "saved").await.unwrap();
@@ -76,8 +76,8 @@ over_each_database! {
         let second = records.volumes("ann", page(Some("id of a"))).await.unwrap().unwrap();
         assert_eq!((second.rows[0].name.as_str(), second.more), ("b", false));
         assert_eq!(records.volumes("eve", page(None)).await.unwrap().unwrap().rows, []);
-        let all: Vec<_> = records.all_volumes().await.unwrap().into_iter().map(|row| (row.owner,
-            row.name)).collect();
+        let all = records.all_volumes().await.unwrap();
+        let all: Vec<_> = all.into_iter().map(|row| (row.owner, row.name)).collect();
         assert_eq!(all, ["a", "b"].map(|name| ("ann".to_owned(), name.to_owned())));
 
         assert!(matches!(records.remove_volume("ann", "a").await.unwrap(), VolumeRemoval::Writing(_)));
@@ -94,22 +94,28 @@ over_each_database! {
         // No lease was ever made for the gateway `gone`.
         let start = records.with(|database| match database.clock()? {
             // As of a server that has been up for long.
-            Some(clock) => holders::renew_at(database, &here(), crate::options::LEASE,
-                DatabaseClock { up_ms: i64::MAX, ..clock }),
+            Some(clock) => {
+                let late = DatabaseClock { up_ms: i64::MAX, ..clock };
+                holders::renew_at(database, &here(), crate::options::LEASE, late)
+            }
             None => holders::start(database, &here(), crate::options::LEASE),
         });
         start.await.unwrap();
         let (lost, _) = row(&records, "data").await;
-        assert_eq!((lost.writer.as_deref(), lost.state.as_deref(), lost.revision),
-            (Some("s1"), Some("lost"), 1));
+        assert_eq!(
+            (lost.writer.as_deref(), lost.state.as_deref(), lost.revision),
+            (Some("s1"), Some("lost"), 1)
+        );
         assert_eq!(records.save_volume("id of data", old.clone(), revision("{2}", 2)).await.unwrap(), None);
 
         assert!(matches!(write(&records, "data", &new).await, VolumeOpening::Opened(..)));
         records.release_volume("id of data", old.clone(), "saved").await.unwrap();
         assert_eq!(records.save_volume("id of data", old, revision("{2}", 2)).await.unwrap(), None);
         let (held, manifest) = row(&records, "data").await;
-        assert_eq!((held.writer.as_deref(), held.state.as_deref(), manifest.as_str()),
-            (Some("s2"), Some("writing"), "{1}"));
+        assert_eq!(
+            (held.writer.as_deref(), held.state.as_deref(), manifest.as_str()),
+            (Some("s2"), Some("writing"), "{1}")
+        );
     }
 }
 

@@ -214,13 +214,14 @@ pub(in crate::session) async fn run(
                         }
                         FromKernel::Call { call, method, params } => {
                             let until = run.due(&terms).into_std();
-                            if !run.calls.begin(call,
-                                HostCall { method, params, blobs: frame.blobs, until }) {
+                            let asked = HostCall { method, params, blobs: frame.blobs, until };
+                            if !run.calls.begin(call, asked) {
                                 return run.lost(kernel, &terms).await;
                             }
                         }
-                        FromKernel::Standby { changes, pid, refused } => terms.standby.heard(changes,
-                            pid, refused),
+                        FromKernel::Standby { changes, pid, refused } => {
+                            terms.standby.heard(changes, pid, refused);
+                        }
                         FromKernel::Hello { .. } | FromKernel::Kept { .. } => {}
                     }
                 }
