@@ -57,8 +57,7 @@ providers:
     rename: {fast: "qwen3:8b"}
     timeouts: {first: 10m}
     retries: {count: 0}
-    dialect: {max_tokens_field: max_completion_tokens, system_role: developer,
-              send_reasoning: same, stream_usage: false}
+    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, send_reasoning: same, stream_usage: false}
 limits: {memory: 512MiB, cpus: 1.5, max_cell_timeout: 10m}
 pool: {ready: 4}
 protections: {demands: {landlock: strict, own_user_id: disabled}}
