@@ -22,11 +22,11 @@ const DECADES: (i32, i32) = (-2, 4);
 struct Bar {
     label: &'static str,
     series: &'static [&'static str],
-    kind: Kind,
+    kind: BarKind,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum BarKind {
     Ours,
     Peer,
     Floor,
@@ -36,7 +36,7 @@ const fn ours(label: &'static str, series: &'static [&'static str]) -> Bar {
     Bar {
         label,
         series,
-        kind: Kind::Ours,
+        kind: BarKind::Ours,
     }
 }
 
@@ -44,7 +44,7 @@ const fn peer(label: &'static str, series: &'static [&'static str]) -> Bar {
     Bar {
         label,
         series,
-        kind: Kind::Peer,
+        kind: BarKind::Peer,
     }
 }
 
@@ -52,7 +52,7 @@ const fn floor(label: &'static str, series: &'static [&'static str]) -> Bar {
     Bar {
         label,
         series,
-        kind: Kind::Floor,
+        kind: BarKind::Floor,
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn svg(samples: &Samples) -> String {
             .iter()
             .filter_map(|bar| Some((bar, value(bar, samples)?)))
             .collect();
-        if !values.iter().any(|(bar, _)| bar.kind == Kind::Ours) {
+        if !values.iter().any(|(bar, _)| bar.kind == BarKind::Ours) {
             continue;
         }
         y += 22.0;
@@ -160,16 +160,16 @@ fn axis(svg: &mut String, bottom: f64) {
 fn draw(body: &mut String, bar: &Bar, milliseconds: f64, y: f64) {
     let width = (position(milliseconds) - LEFT).max(1.0);
     let (fill, stroke) = match bar.kind {
-        Kind::Ours => (OURS, OURS),
-        Kind::Peer => (PEERS, PEERS),
-        Kind::Floor => ("none", TEXT),
+        BarKind::Ours => (OURS, OURS),
+        BarKind::Peer => (PEERS, PEERS),
+        BarKind::Floor => ("none", TEXT),
     };
-    let dashes = if bar.kind == Kind::Floor {
+    let dashes = if bar.kind == BarKind::Floor {
         " stroke-dasharray=\"3 2\""
     } else {
         ""
     };
-    let (weight, colour) = if bar.kind == Kind::Ours {
+    let (weight, colour) = if bar.kind == BarKind::Ours {
         ("600", OURS)
     } else {
         ("400", TEXT)

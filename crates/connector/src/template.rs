@@ -11,7 +11,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Secret(String),
     Parameter(String),
@@ -19,7 +19,7 @@ enum Part {
 
 /// A text in which values are inserted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Template(Vec<Part>);
+pub(crate) struct Template(Vec<TemplatePart>);
 
 impl Template {
     /// Reads the text of a query parameter or a header.
@@ -27,8 +27,8 @@ impl Template {
         Self::read(text, ("{{", "}}"), |name| {
             let (from, name) = name.split_once('.')?;
             match from.trim() {
-                "secrets" => Some(Part::Secret(name.trim().to_owned())),
-                "parameters" => Some(Part::Parameter(name.trim().to_owned())),
+                "secrets" => Some(TemplatePart::Secret(name.trim().to_owned())),
+                "parameters" => Some(TemplatePart::Parameter(name.trim().to_owned())),
                 _ => None,
             }
         })
@@ -45,28 +45,34 @@ impl Template {
         if text.split('/').any(|part| matches!(part, "." | "..")) {
             return Err("must not have `.` or `..` as a part".to_owned());
         }
-        Self::read(text, ("{", "}"), |name| Some(Part::Parameter(name.to_owned())))
-            .ok_or_else(|| "has a `{` without a `}`".to_owned())
+        Self::read(text, ("{", "}"), |name| {
+            Some(TemplatePart::Parameter(name.to_owned()))
+        })
+        .ok_or_else(|| "has a `{` without a `}`".to_owned())
     }
 
-    fn read(text: &str, (open, close): (&str, &str), part: impl Fn(&str) -> Option<Part>) -> Option<Self> {
+    fn read(
+        text: &str,
+        (open, close): (&str, &str),
+        part: impl Fn(&str) -> Option<TemplatePart>,
+    ) -> Option<Self> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(open) {
             let (inside, after) = after.split_once(close)?;
-            parts.push(Part::Text(before.to_owned()));
+            parts.push(TemplatePart::Text(before.to_owned()));
             parts.push(part(inside.trim())?);
             rest = after;
         }
-        parts.push(Part::Text(rest.to_owned()));
-        parts.retain(|part| *part != Part::Text(String::new()));
+        parts.push(TemplatePart::Text(rest.to_owned()));
+        parts.retain(|part| *part != TemplatePart::Text(String::new()));
         Some(Self(parts))
     }
 
     /// Returns the parameters that it inserts.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            Part::Parameter(name) => Some(name.as_str()),
+            TemplatePart::Parameter(name) => Some(name.as_str()),
             _ => None,
         })
     }
@@ -74,7 +80,7 @@ impl Template {
     /// Returns the secrets that it inserts.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            Part::Secret(name) => Some(name.as_str()),
+            TemplatePart::Secret(name) => Some(name.as_str()),
             _ => None,
         })
     }
@@ -82,7 +88,7 @@ impl Template {
     /// Replaces secrets by their values.
     pub(crate) fn with_secrets(self, value: impl Fn(&str) -> String) -> Self {
         let parts = self.0.into_iter().map(|part| match part {
-            Part::Secret(name) => Part::Text(value(&name)),
+            TemplatePart::Secret(name) => TemplatePart::Text(value(&name)),
             other => other,
         });
         Self(parts.collect())
@@ -101,7 +107,7 @@ impl Template {
     pub(crate) fn segments(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let mut path = String::new();
         for part in &self.0 {
-            let Part::Parameter(name) = part else {
+            let TemplatePart::Parameter(name) = part else {
                 path += &part.value(arguments).unwrap_or_default();
                 continue;
             };
@@ -131,7 +137,7 @@ fn is_dots(part: &str) -> bool {
     matches!(part, "." | "..")
 }
 
-impl Part {
+impl TemplatePart {
     fn value(&self, arguments: &Map<String, Value>) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),

@@ -20,12 +20,12 @@ use serde_json::{Map, Value, json};
 const KEY: &str = "hunter2/and+more";
 
 /// A server, which counts its requests.
-struct Server {
+struct HttpServer {
     url: String,
     requests: Arc<AtomicUsize>,
 }
 
-impl Server {
+impl HttpServer {
     async fn start() -> Self {
         let requests = Arc::new(AtomicUsize::new(0));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&requests));
@@ -138,7 +138,7 @@ async fn failure(connector: &HttpConnector, function: &str) -> ConnectorError {
 
 #[tokio::test]
 async fn arguments_and_secrets_go_where_the_templates_say() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let functions = json!({
         "get": {
             "get": "/items/{id}",
@@ -186,7 +186,7 @@ async fn arguments_and_secrets_go_where_the_templates_say() {
 
 #[tokio::test]
 async fn rows_with_types_are_a_table_and_others_a_list() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let result = json!({"rows": "$.observations[*]", "columns": {"date": "date", "value": "float64"},
         "missing": ["."]});
     let functions = json!({
@@ -212,7 +212,7 @@ async fn rows_with_types_are_a_table_and_others_a_list() {
 
 #[tokio::test]
 async fn pages_are_one_answer_and_never_leave_the_base_url() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let rows = json!({"rows": "$.rows[*]"});
     let page = |path: &str, pages: Value| json!({"get": path, "result": rows, "pages": pages});
     let functions = json!({
@@ -246,7 +246,7 @@ async fn pages_are_one_answer_and_never_leave_the_base_url() {
 
 #[tokio::test]
 async fn requests_that_read_are_repeated_within_the_time_and_others_never() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let functions = json!({
         "busy": {"get": "/busy"},
         "always": {"get": "/always-busy"},
@@ -278,7 +278,7 @@ async fn requests_that_read_are_repeated_within_the_time_and_others_never() {
     }
     // The cell ends before the retry would be made.
     let until = Instant::now() + Duration::from_millis(500);
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let fred = connector(&server.url, &functions, &json!({"allow_writes": true}));
     let error = fred.fetch("busy", Map::new(), until).await.unwrap_err();
     let retry_after = Some(Duration::from_secs(1));
@@ -287,7 +287,7 @@ async fn requests_that_read_are_repeated_within_the_time_and_others_never() {
 
 #[tokio::test]
 async fn limits_of_time_size_and_rate_are_typed_errors() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let functions = json!({
         "slow": {"get": "/slow"}, "large": {"get": "/large"}, "garbage": {"get": "/garbage"},
         "denied": {"get": "/denied"},
@@ -338,7 +338,7 @@ async fn limits_of_time_size_and_rate_are_typed_errors() {
 
 #[tokio::test]
 async fn redirects_stay_at_the_host() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let functions = json!({
         "moved": {"get": "/moved"}, "elsewhere": {"get": "/elsewhere"}, "round": {"get": "/round"},
         "write": {"post": "/moved", "effect": "writes"},
@@ -363,7 +363,7 @@ async fn redirects_stay_at_the_host() {
 
 #[tokio::test]
 async fn private_addresses_are_refused_after_their_name_is_resolved() {
-    let server = Server::start().await;
+    let server = HttpServer::start().await;
     let functions = json!({"get": {"get": "/x"}});
     let named = server.url.replace("127.0.0.1", "localhost");
     let fred = connector(&named, &functions, &json!({"allow_private": false}));

@@ -25,7 +25,7 @@ const MAX_ANSWER: usize = 12 << 20;
 /// Answer of the program.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum OperationAnswer {
     Ok(Value),
     Error { status: u16, detail: String },
 }
@@ -65,11 +65,11 @@ pub(crate) async fn perform(
     let end = written.iter().position(|byte| *byte == b'\n');
     let (line, content) = written.split_at(end.unwrap_or(written.len()));
     match serde_json::from_slice(line) {
-        Ok(Answer::Ok(answer)) => Ok(OperationResult {
+        Ok(OperationAnswer::Ok(answer)) => Ok(OperationResult {
             answer,
             content: content.get(1..).unwrap_or_default().to_vec(),
         }),
-        Ok(Answer::Error { status, detail }) => {
+        Ok(OperationAnswer::Error { status, detail }) => {
             let status = StatusCode::from_u16(status)
                 .ok()
                 .filter(StatusCode::is_client_error);

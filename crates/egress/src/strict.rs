@@ -44,12 +44,12 @@ pub(crate) struct StrictHeads<S> {
     stream: S,
     /// Bytes that were read and not handed out.
     buffer: BytesMut,
-    part: Part,
+    part: MessagePart,
     verdicts: Verdicts,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum MessagePart {
     /// A head, of which so many bytes were searched for its end.
     Head(usize),
     /// So many bytes of a checked head, and what follows it.
@@ -66,7 +66,7 @@ impl<S> StrictHeads<S> {
         let strict = Self {
             stream,
             buffer: BytesMut::new(),
-            part: Part::Head(0),
+            part: MessagePart::Head(0),
             verdicts: verdicts.clone(),
         };
         (strict, verdicts)
@@ -86,11 +86,11 @@ impl<S> StrictHeads<S> {
             Some(end) if end <= MAX_HEAD => {
                 let verdict = head::check(&self.buffer[..end]);
                 self.verdicts.push(verdict);
-                Part::Checked(end, verdict.unwrap_or(BodyFraming::Open))
+                MessagePart::Checked(end, verdict.unwrap_or(BodyFraming::Open))
             }
             // The parser answers a head that is too large with 431.
-            None if self.buffer.len() <= MAX_HEAD => Part::Head(self.buffer.len()),
-            _ => Part::Rest,
+            None if self.buffer.len() <= MAX_HEAD => MessagePart::Head(self.buffer.len()),
+            _ => MessagePart::Rest,
         };
     }
 }
@@ -104,7 +104,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictHeads<S> {
         let this = &mut *self;
         loop {
             match this.part {
-                Part::Head(searched) => {
+                MessagePart::Head(searched) => {
                     if searched < this.buffer.len() {
                         this.search(searched);
                         continue;
@@ -116,20 +116,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictHeads<S> {
                     ))?;
                     if read == 0 {
                         // The parser reports a head that ends too early.
-                        this.part = Part::Rest;
+                        this.part = MessagePart::Rest;
                     }
                 }
-                Part::Checked(left, framing) => {
+                MessagePart::Checked(left, framing) => {
                     let left = left - this.hand_out(buffer, left);
                     this.part = match framing {
-                        _ if left > 0 => Part::Checked(left, framing),
-                        BodyFraming::Length(0) => Part::Head(0),
-                        BodyFraming::Length(length) => Part::Body(length),
-                        BodyFraming::Chunked | BodyFraming::Open => Part::Rest,
+                        _ if left > 0 => MessagePart::Checked(left, framing),
+                        BodyFraming::Length(0) => MessagePart::Head(0),
+                        BodyFraming::Length(length) => MessagePart::Body(length),
+                        BodyFraming::Chunked | BodyFraming::Open => MessagePart::Rest,
                     };
                     return Poll::Ready(Ok(()));
                 }
-                Part::Body(left) => {
+                MessagePart::Body(left) => {
                     let limit = left.min(PIECE).min(buffer.remaining() as u64);
                     let limit = usize::try_from(limit).unwrap_or_default();
                     let read = if this.buffer.is_empty() {
@@ -142,15 +142,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictHeads<S> {
                         this.hand_out(buffer, limit)
                     };
                     this.part = match left - read as u64 {
-                        0 => Part::Head(0),
-                        left => Part::Body(left),
+                        0 => MessagePart::Head(0),
+                        left => MessagePart::Body(left),
                     };
                     return Poll::Ready(Ok(()));
                 }
-                Part::Rest if this.buffer.is_empty() => {
+                MessagePart::Rest if this.buffer.is_empty() => {
                     return Pin::new(&mut this.stream).poll_read(context, buffer);
                 }
-                Part::Rest => {
+                MessagePart::Rest => {
                     this.hand_out(buffer, usize::MAX);
                     return Poll::Ready(Ok(()));
                 }

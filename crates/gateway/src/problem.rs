@@ -26,10 +26,10 @@ const SHOWN: usize = 2000;
 
 /// Reason that a request cannot be served. Boxed, as it is rare and large.
 #[derive(Debug)]
-pub(crate) struct Problem(Box<Inner>);
+pub(crate) struct Problem(Box<ProblemInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ProblemInner {
     status: StatusCode,
     retry_after: Option<u64>,
     error: ApiError,
@@ -45,7 +45,7 @@ impl Problem {
             param: None,
         };
         let retry_after = None;
-        Self(Box::new(Inner {
+        Self(Box::new(ProblemInner {
             status,
             retry_after,
             error,
@@ -232,7 +232,7 @@ pub(crate) fn storage_full(action: &str, error: &(dyn std::error::Error + 'stati
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ProblemInner {
             status: StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             retry_after: None,
             error,
@@ -397,7 +397,7 @@ fn without_middle(message: String) -> String {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Inner {
+        let ProblemInner {
             status,
             retry_after,
             mut error,

@@ -37,7 +37,7 @@ struct LogState {
     records: Records,
     options: RunOptions,
     /// Started by the first record.
-    queue: OnceLock<mpsc::Sender<Step>>,
+    queue: OnceLock<mpsc::Sender<LogStep>>,
     /// Bytes that wait.
     bytes: Arc<AtomicUsize>,
     expected: Arc<ExpectedRuns>,
@@ -100,7 +100,7 @@ impl Drop for ExpectedOne {
 }
 
 #[derive(Debug)]
-enum Step {
+enum LogStep {
     Write(Box<RunRow>),
     Flush(oneshot::Sender<()>),
 }
@@ -137,7 +137,7 @@ impl RunLog {
             self.0.expected.taken().await;
             let Some(queue) = self.0.queue.get() else { return };
             let (done, written) = oneshot::channel();
-            if queue.send(Step::Flush(done)).await.is_ok() {
+            if queue.send(LogStep::Flush(done)).await.is_ok() {
                 let _ = written.await;
             }
         };
@@ -146,7 +146,7 @@ impl RunLog {
         }
     }
 
-    fn queue(&self) -> &mpsc::Sender<Step> {
+    fn queue(&self) -> &mpsc::Sender<LogStep> {
         self.0.queue.get_or_init(|| {
             let (sender, receiver) = mpsc::channel(WAITING);
             let writer = Writer {
@@ -165,7 +165,7 @@ impl RunLog {
         let size = row.record.len();
         let before = bytes.fetch_add(size, Ordering::Relaxed);
         let full = before + size > WAITING_BYTES;
-        if full || self.queue().try_send(Step::Write(Box::new(row))).is_err() {
+        if full || self.queue().try_send(LogStep::Write(Box::new(row))).is_err() {
             bytes.fetch_sub(size, Ordering::Relaxed);
             metrics::runs_recorded("dropped", 1);
         }
@@ -207,7 +207,7 @@ struct Writer {
 
 impl Writer {
     /// Writes until the log is gone.
-    async fn run(mut self, mut steps: mpsc::Receiver<Step>) {
+    async fn run(mut self, mut steps: mpsc::Receiver<LogStep>) {
         loop {
             let mut taken = Vec::new();
             let received = timeout(SWEEP, steps.recv_many(&mut taken, AT_ONCE)).await;
@@ -219,8 +219,8 @@ impl Writer {
             let mut waiting = Vec::new();
             for step in taken {
                 match step {
-                    Step::Write(row) => rows.push(*row),
-                    Step::Flush(done) => waiting.push(done),
+                    LogStep::Write(row) => rows.push(*row),
+                    LogStep::Flush(done) => waiting.push(done),
                 }
             }
             self.write(rows).await;
@@ -260,8 +260,8 @@ impl Writer {
 }
 
 /// Waits for more steps, unless somebody waits for those that were taken.
-async fn gather(steps: &mut mpsc::Receiver<Step>, taken: &mut Vec<Step>) {
-    let awaited = |taken: &[Step]| taken.iter().any(|step| matches!(step, Step::Flush(_)));
+async fn gather(steps: &mut mpsc::Receiver<LogStep>, taken: &mut Vec<LogStep>) {
+    let awaited = |taken: &[LogStep]| taken.iter().any(|step| matches!(step, LogStep::Flush(_)));
     let more = async {
         while !taken.is_empty() && taken.len() < AT_ONCE && !awaited(taken) {
             let room = AT_ONCE - taken.len();
@@ -331,7 +331,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn records_that_come_one_after_the_other_are_written_together_unless_a_reader_waits() {
         let (queue, mut steps) = mpsc::channel(WAITING);
-        let write = |id| Step::Write(Box::new(row(id, 1)));
+        let write = |id| LogStep::Write(Box::new(row(id, 1)));
         let gathered = tokio::spawn(async move {
             let mut taken = vec![steps.recv().await.unwrap()];
             gather(&mut steps, &mut taken).await;
@@ -345,7 +345,7 @@ mod tests {
         let (together, mut steps) = gathered.await.unwrap();
         assert_eq!(together, 3);
         let mut taken = vec![write(4)];
-        queue.send(Step::Flush(oneshot::channel().0)).await.unwrap();
+        queue.send(LogStep::Flush(oneshot::channel().0)).await.unwrap();
         let began = tokio::time::Instant::now();
         gather(&mut steps, &mut taken).await;
         assert_eq!((taken.len(), began.elapsed()), (2, Duration::ZERO));

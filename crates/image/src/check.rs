@@ -15,7 +15,7 @@ use super::{elf, process, stop};
 
 /// Answer of the interpreter after it has imported everything.
 #[derive(Deserialize)]
-struct Answer {
+struct CheckAnswer {
     prefix: String,
     path: Vec<String>,
     mapped: Vec<String>,
@@ -105,7 +105,7 @@ fn ask(
     copied: &InterpreterCopy,
     modules: &[&str],
     library_path: Option<&str>,
-) -> Result<Answer> {
+) -> Result<CheckAnswer> {
     let home = tempfile::tempdir().map_err(|error| ImageError::Broken {
         problem: format!("cannot create a temporary directory for the trial: {error}"),
     })?;

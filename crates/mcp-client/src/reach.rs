@@ -23,17 +23,17 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 pub(super) struct Reach {
     label: String,
     transport: Transport,
-    state: Mutex<State>,
+    state: Mutex<ReachState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReachState {
     connection: Option<Arc<Connection>>,
     failures: u32,
     last: Option<(Failure, Instant)>,
 }
 
-impl State {
+impl ReachState {
     /// Returns the pause after the last failure.
     fn wait(&self) -> Duration {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn pauses_after_failures_grow() {
-        let mut state = State::default();
+        let mut state = ReachState::default();
         let now = Instant::now();
         assert!(state.waiting(now).is_none());
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60, 60] {

@@ -13,7 +13,7 @@ const FAILED: usize = 4000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct CallReply {
     #[serde(default)]
     result_type: Option<String>,
     #[serde(default)]
@@ -33,7 +33,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 /// list, else its blocks.
 pub(super) fn read(text: &RawValue, most_bytes: u64) -> Result<ToolReply, Failure> {
     scan::check(text.get(), most_bytes)?;
-    let answer: Answer = serde_json::from_str(text.get())
+    let answer: CallReply = serde_json::from_str(text.get())
         .map_err(|error| Failure::unread("its result is malformed", error))?;
     match answer.result_type.as_deref() {
         None | Some("complete") => {}

@@ -32,12 +32,12 @@ const MOST_ASKED: usize = 32;
 #[derive(Debug)]
 pub(super) struct Wire {
     limit: u64,
-    state: Mutex<State>,
+    state: Mutex<WireState>,
     tools_changed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WireState {
     awaited: HashMap<RequestId, ResponseSlot>,
     /// Requests that were canceled before they were sent.
     forgotten: HashSet<RequestId>,
@@ -238,7 +238,7 @@ impl Wire {
         awaited.next().filter(|_| awaited.next().is_none()).cloned()
     }
 
-    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+    fn state(&self) -> parking_lot::MutexGuard<'_, WireState> {
         self.state.lock()
     }
 }

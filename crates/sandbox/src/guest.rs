@@ -52,12 +52,12 @@ struct GuestRequest {
     /// The head of its frame.
     head: Vec<u8>,
     blob: Option<Vec<u8>>,
-    answer: Answer,
+    answer: AnswerSender,
 }
 
 impl GuestRequest {
     /// Encodes a message. One that is too large fails here, where it costs no guest.
-    fn new(number: u64, message: &ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<Self> {
+    fn new(number: u64, message: &ToGuest, blob: Option<Vec<u8>>, answer: AnswerSender) -> Result<Self> {
         let blobs: Vec<_> = blob.iter().map(|blob| blob.len() as u64).collect();
         let head = encode_before(message, &blobs, &FrameLimits::default())
             .map_err(|error| Error::request(error.to_string()))?;
@@ -71,7 +71,7 @@ impl GuestRequest {
 }
 
 #[derive(Debug)]
-enum Answer {
+enum AnswerSender {
     None,
     Once(oneshot::Sender<Frame<FromGuest>>),
     Parts(mpsc::Sender<CommandEvent>),
@@ -120,7 +120,7 @@ impl GuestRequests {
         {
             *named = relayed(*named)?;
         }
-        let ask = GuestRequest::new(number, &message, blob, Answer::None)?;
+        let ask = GuestRequest::new(number, &message, blob, AnswerSender::None)?;
         self.0.send(ask).await.map_err(|_| Error::gone("guest"))
     }
 }
@@ -188,7 +188,7 @@ impl Guest {
     pub async fn relay(&self) -> Result<Relay> {
         let (sender, answers) = mpsc::channel(PASSED_BACK);
         let message = ToGuest::Stats { request: 0 };
-        self.send(message, None, Answer::PassedOn(sender)).await?;
+        self.send(message, None, AnswerSender::PassedOn(sender)).await?;
         Ok(Relay {
             asks: self.asks.clone(),
             answers,
@@ -197,7 +197,7 @@ impl Guest {
 
     /// Sends SIGINT to a process of the sandbox.
     pub async fn interrupt(&self, pid: u32) -> Result<()> {
-        self.send(ToGuest::Interrupt { pid }, None, Answer::None)
+        self.send(ToGuest::Interrupt { pid }, None, AnswerSender::None)
             .await
             .map(drop)
     }
@@ -299,7 +299,7 @@ impl Guest {
         }
     }
 
-    async fn send(&self, message: ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<u64> {
+    async fn send(&self, message: ToGuest, blob: Option<Vec<u8>>, answer: AnswerSender) -> Result<u64> {
         send(&self.asks, &self.last, message, blob, answer).await
     }
 
@@ -321,7 +321,7 @@ impl Guest {
         blob: Option<Vec<u8>>,
     ) -> Result<oneshot::Receiver<Frame<FromGuest>>> {
         let (answer, answered) = oneshot::channel();
-        self.send(message, blob, Answer::Once(answer)).await?;
+        self.send(message, blob, AnswerSender::Once(answer)).await?;
         Ok(answered)
     }
 }
@@ -332,7 +332,7 @@ async fn send(
     last: &AtomicU64,
     mut message: ToGuest,
     blob: Option<Vec<u8>>,
-    answer: Answer,
+    answer: AnswerSender,
 ) -> Result<u64> {
     let number = last.fetch_add(1, Ordering::Relaxed) + 1;
     // The number of a stop is that of its command.
@@ -422,10 +422,10 @@ fn lock(waiting: &Mutex<GuestWaiters>) -> MutexGuard<'_, GuestWaiters> {
 async fn pass_on(waiting: &Mutex<GuestWaiters>, ask: GuestRequest, write: &mut SocketWriter) -> Result<()> {
     let number = ask.number;
     match ask.answer {
-        Answer::None => {}
-        Answer::Once(answer) => drop(lock(waiting).answers.insert(number, answer)),
-        Answer::Parts(events) => drop(lock(waiting).commands.insert(number, events)),
-        Answer::PassedOn(answers) => {
+        AnswerSender::None => {}
+        AnswerSender::Once(answer) => drop(lock(waiting).answers.insert(number, answer)),
+        AnswerSender::Parts(events) => drop(lock(waiting).commands.insert(number, events)),
+        AnswerSender::PassedOn(answers) => {
             lock(waiting).passed_on = Some(answers);
             return Ok(());
         }

@@ -32,7 +32,7 @@ pub struct ArgumentsDecoder {
     field: String,
     limit: usize,
     raw: Vec<u8>,
-    state: State,
+    state: JsonState,
     nesting: Vec<Nest>,
     /// The last key of the outermost object.
     key: String,
@@ -47,7 +47,7 @@ enum Nest {
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum JsonState {
     Start,
     /// After `{`, or after a comma, where the object cannot end.
     Key {
@@ -84,7 +84,7 @@ impl ArgumentsDecoder {
             field: field.into(),
             limit: MAX_BYTES,
             raw: Vec::new(),
-            state: State::Start,
+            state: JsonState::Start,
             nesting: Vec::new(),
             key: String::new(),
             seen: false,
@@ -123,8 +123,8 @@ impl ArgumentsDecoder {
         }
         let offset = self.raw.len();
         let whole = match self.state {
-            State::Start => return Err(ArgumentsError::Missing { field: self.field }),
-            State::End { whole, repeated } if repeated == 0 || repeated == whole => &self.raw[..whole],
+            JsonState::Start => return Err(ArgumentsError::Missing { field: self.field }),
+            JsonState::End { whole, repeated } if repeated == 0 || repeated == whole => &self.raw[..whole],
             _ => return Err(ArgumentsError::Unfinished { offset }),
         };
         let arguments: Map<String, Value> =
@@ -155,7 +155,7 @@ impl ArgumentsDecoder {
         let expected = |expected| ArgumentsError::Malformed { offset, expected };
         let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match &mut self.state {
-            State::InKey(text) => {
+            JsonState::InKey(text) => {
                 // Keys of inner objects are skipped.
                 let mut inner = String::new();
                 let key = if self.nesting.len() == 1 {
@@ -164,59 +164,59 @@ impl ArgumentsDecoder {
                     &mut inner
                 };
                 if text.push(byte, key).map_err(expected)? {
-                    self.state = State::Colon;
+                    self.state = JsonState::Colon;
                     return self.refuse_repetition(offset);
                 }
             }
-            State::InField(text) => {
+            JsonState::InField(text) => {
                 if text.push(byte, grown).map_err(expected)? {
-                    self.state = State::AfterValue;
+                    self.state = JsonState::AfterValue;
                 }
             }
-            State::InString(text) => {
+            JsonState::InString(text) => {
                 if text.push(byte, &mut String::new()).map_err(expected)? {
-                    self.state = State::AfterValue;
+                    self.state = JsonState::AfterValue;
                 }
             }
-            State::Number { from } => {
+            JsonState::Number { from } => {
                 if !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') {
                     let number = &self.raw[*from..offset];
                     serde_json::from_slice::<serde::de::IgnoredAny>(number)
                         .map_err(|_| expected("a number"))?;
-                    self.state = State::AfterValue;
+                    self.state = JsonState::AfterValue;
                     return self.take(byte, offset, grown);
                 }
             }
-            State::Literal { left } => {
+            JsonState::Literal { left } => {
                 let (first, rest) = left.split_first().unwrap_or((&0, &[]));
                 if byte != *first {
                     return Err(expected("`true`, `false` or `null`"));
                 }
                 self.state = if rest.is_empty() {
-                    State::AfterValue
+                    JsonState::AfterValue
                 } else {
-                    State::Literal { left: rest }
+                    JsonState::Literal { left: rest }
                 };
             }
-            State::End { whole, repeated } => {
+            JsonState::End { whole, repeated } => {
                 return repeat(&self.raw, *whole, repeated, byte).map_err(expected);
             }
             _ if blank => {}
-            State::Start if byte == b'{' => return self.open(Nest::Object, offset),
-            State::Start => return Err(expected("`{`")),
-            State::Key { .. } if byte == b'"' => {
+            JsonState::Start if byte == b'{' => return self.open(Nest::Object, offset),
+            JsonState::Start => return Err(expected("`{`")),
+            JsonState::Key { .. } if byte == b'"' => {
                 if self.nesting.len() == 1 {
                     self.key.clear();
                 }
-                self.state = State::InKey(Text::default());
+                self.state = JsonState::InKey(Text::default());
             }
-            State::Key { or_end: true } if byte == b'}' => self.close(offset),
-            State::Key { .. } => return Err(expected("a field's name in quotes")),
-            State::Colon if byte == b':' => self.state = State::Value { or_end: false },
-            State::Colon => return Err(expected("`:`")),
-            State::Value { or_end: true } if byte == b']' => self.close(offset),
-            State::Value { .. } => return self.begin(byte, offset),
-            State::AfterValue => return self.follow(byte, offset),
+            JsonState::Key { or_end: true } if byte == b'}' => self.close(offset),
+            JsonState::Key { .. } => return Err(expected("a field's name in quotes")),
+            JsonState::Colon if byte == b':' => self.state = JsonState::Value { or_end: false },
+            JsonState::Colon => return Err(expected("`:`")),
+            JsonState::Value { or_end: true } if byte == b']' => self.close(offset),
+            JsonState::Value { .. } => return self.begin(byte, offset),
+            JsonState::AfterValue => return self.follow(byte, offset),
         }
         Ok(())
     }
@@ -236,18 +236,18 @@ impl ArgumentsDecoder {
     fn begin(&mut self, byte: u8, offset: usize) -> Result<(), ArgumentsError> {
         let wanted = self.nesting.len() == 1 && self.key == self.field;
         self.state = match byte {
-            b'"' if wanted => State::InField(Text::default()),
+            b'"' if wanted => JsonState::InField(Text::default()),
             _ if wanted => {
                 let field = self.field.clone();
                 return Err(ArgumentsError::NotText { field, offset });
             }
-            b'"' => State::InString(Text::default()),
+            b'"' => JsonState::InString(Text::default()),
             b'{' => return self.open(Nest::Object, offset),
             b'[' => return self.open(Nest::Array, offset),
-            b'-' | b'0'..=b'9' => State::Number { from: offset },
-            b't' => State::Literal { left: b"rue" },
-            b'f' => State::Literal { left: b"alse" },
-            b'n' => State::Literal { left: b"ull" },
+            b'-' | b'0'..=b'9' => JsonState::Number { from: offset },
+            b't' => JsonState::Literal { left: b"rue" },
+            b'f' => JsonState::Literal { left: b"alse" },
+            b'n' => JsonState::Literal { left: b"ull" },
             _ => {
                 let expected = "a value";
                 return Err(ArgumentsError::Malformed { offset, expected });
@@ -259,8 +259,8 @@ impl ArgumentsDecoder {
     fn follow(&mut self, byte: u8, offset: usize) -> Result<(), ArgumentsError> {
         match (self.nesting.last(), byte) {
             (Some(Nest::Object), b'}') | (Some(Nest::Array), b']') => self.close(offset),
-            (Some(Nest::Object), b',') => self.state = State::Key { or_end: false },
-            (Some(Nest::Array), b',') => self.state = State::Value { or_end: false },
+            (Some(Nest::Object), b',') => self.state = JsonState::Key { or_end: false },
+            (Some(Nest::Array), b',') => self.state = JsonState::Value { or_end: false },
             (nest, _) => {
                 let object = nest == Some(&Nest::Object);
                 let expected = if object { "`,` or `}`" } else { "`,` or `]`" };
@@ -277,8 +277,8 @@ impl ArgumentsDecoder {
         }
         self.nesting.push(nest);
         self.state = match nest {
-            Nest::Object => State::Key { or_end: true },
-            Nest::Array => State::Value { or_end: true },
+            Nest::Object => JsonState::Key { or_end: true },
+            Nest::Array => JsonState::Value { or_end: true },
         };
         Ok(())
     }
@@ -286,12 +286,12 @@ impl ArgumentsDecoder {
     fn close(&mut self, offset: usize) {
         self.nesting.pop();
         self.state = if self.nesting.is_empty() {
-            State::End {
+            JsonState::End {
                 whole: offset + 1,
                 repeated: 0,
             }
         } else {
-            State::AfterValue
+            JsonState::AfterValue
         };
     }
 }

@@ -3,14 +3,14 @@
 /// A string whose opening quote was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Text {
-    state: State,
+    state: TextState,
     /// The bytes so far of a multibyte character.
     pending: [u8; 4],
     held: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum TextState {
     #[default]
     Plain,
     /// After a backslash.
@@ -32,21 +32,21 @@ impl Text {
     /// else the expected input.
     pub(super) fn push(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         match self.state {
-            State::Plain => return self.plain(byte, out),
-            State::Escape => self.state = escape(byte, out)?,
-            State::Hex { digits, value, high } => {
+            TextState::Plain => return self.plain(byte, out),
+            TextState::Escape => self.state = escape(byte, out)?,
+            TextState::Hex { digits, value, high } => {
                 let digit = char::from(byte).to_digit(16).ok_or("a hexadecimal digit")?;
                 let value = value << 4 | u16::try_from(digit).unwrap_or_default();
                 self.state = if digits < 3 {
                     let digits = digits + 1;
-                    State::Hex { digits, value, high }
+                    TextState::Hex { digits, value, high }
                 } else {
                     unit(value, high, out)?
                 };
             }
-            State::PairBackslash { high } if byte == b'\\' => self.state = State::PairU { high },
-            State::PairU { high } if byte == b'u' => self.state = hex(Some(high)),
-            State::PairBackslash { .. } | State::PairU { .. } => return Err(SECOND_HALF),
+            TextState::PairBackslash { high } if byte == b'\\' => self.state = TextState::PairU { high },
+            TextState::PairU { high } if byte == b'u' => self.state = hex(Some(high)),
+            TextState::PairBackslash { .. } | TextState::PairU { .. } => return Err(SECOND_HALF),
         }
         Ok(false)
     }
@@ -55,7 +55,7 @@ impl Text {
         if self.held == 0 {
             match byte {
                 b'"' => return Ok(true),
-                b'\\' => self.state = State::Escape,
+                b'\\' => self.state = TextState::Escape,
                 0..0x20 => return Err("an escape in place of a control character"),
                 0x20..0x80 => out.push(char::from(byte)),
                 _ => self.hold(byte, out)?,
@@ -84,15 +84,15 @@ impl Text {
 
 const SECOND_HALF: &str = "the second half of a surrogate pair";
 
-const fn hex(high: Option<u16>) -> State {
-    State::Hex {
+const fn hex(high: Option<u16>) -> TextState {
+    TextState::Hex {
         digits: 0,
         value: 0,
         high,
     }
 }
 
-fn escape(byte: u8, out: &mut String) -> Result<State, &'static str> {
+fn escape(byte: u8, out: &mut String) -> Result<TextState, &'static str> {
     out.push(match byte {
         b'"' | b'\\' | b'/' => char::from(byte),
         b'b' => '\u{8}',
@@ -103,13 +103,13 @@ fn escape(byte: u8, out: &mut String) -> Result<State, &'static str> {
         b'u' => return Ok(hex(None)),
         _ => return Err("an escape that JSON has"),
     });
-    Ok(State::Plain)
+    Ok(TextState::Plain)
 }
 
 /// Handles a complete `\uXXXX`: a character, one half, or an invalid half.
-fn unit(value: u16, high: Option<u16>, out: &mut String) -> Result<State, &'static str> {
+fn unit(value: u16, high: Option<u16>, out: &mut String) -> Result<TextState, &'static str> {
     if let (None, 0xD800..=0xDBFF) = (high, value) {
-        return Ok(State::PairBackslash { high: value });
+        return Ok(TextState::PairBackslash { high: value });
     }
     let mut characters = char::decode_utf16(high.into_iter().chain([value]));
     match characters.next() {
@@ -117,5 +117,5 @@ fn unit(value: u16, high: Option<u16>, out: &mut String) -> Result<State, &'stat
         Some(Err(_)) | None if high.is_some() => return Err(SECOND_HALF),
         Some(Err(_)) | None => return Err("the first half of a surrogate pair"),
     }
-    Ok(State::Plain)
+    Ok(TextState::Plain)
 }

@@ -11,21 +11,21 @@ use super::outcome::TurnOutcome;
 use super::progress::TurnEnd;
 use super::research::Research;
 use super::step::Stop;
-use super::{End, ResponseBuilder};
+use super::{ResponseBuilder, StepsEnd};
 use crate::wire::{COMMANDS, Item, ItemStatus, Message, Part, ReportedGap, Role, TurnReport};
 
 impl ResponseBuilder<'_> {
     /// Reports the turn's outcome. A turn that ended without an answer reports that, with the
     /// available data.
-    pub(super) async fn conclude(&mut self, ended: &Result<End, Stop>, conversation: &mut Vec<Item>) {
+    pub(super) async fn conclude(&mut self, ended: &Result<StepsEnd, Stop>, conversation: &mut Vec<Item>) {
         let Some(research) = self.research else { return };
         let ending = match ended {
-            Ok(End::Answer(text)) => TurnEnd::Answer(text.clone()),
-            Ok(End::Steps) => TurnEnd::Steps,
-            Ok(End::Attempts) => TurnEnd::Attempts,
+            Ok(StepsEnd::Answer(text)) => TurnEnd::Answer(text.clone()),
+            Ok(StepsEnd::Steps) => TurnEnd::Steps,
+            Ok(StepsEnd::Attempts) => TurnEnd::Attempts,
             Err(Stop::Failed(error)) => TurnEnd::Model(error.to_string()),
             // The client continues, or its own limits ended the answer, or the client is gone.
-            Ok(End::Client | End::Cut(_)) | Err(Stop::Gone | Stop::Ending) => return,
+            Ok(StepsEnd::Client | StepsEnd::Cut(_)) | Err(Stop::Gone | Stop::Ending) => return,
         };
         let progress = std::mem::take(&mut self.progress);
         let Some(outcome) = progress.conclude(ending, research.evidence.aliases()) else {
@@ -33,7 +33,7 @@ impl ResponseBuilder<'_> {
         };
         // A client of the Messages API lets the model go on.
         let pauses = research.sources.iter().any(|source| source.label == COMMANDS);
-        if matches!(ended, Ok(End::Steps | End::Attempts)) && !pauses {
+        if matches!(ended, Ok(StepsEnd::Steps | StepsEnd::Attempts)) && !pauses {
             self.say(&outcome.text, conversation);
         }
         let report = TurnReport {

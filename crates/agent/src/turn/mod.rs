@@ -131,7 +131,7 @@ struct ResponseBuilder<'a> {
 
 /// End of the steps.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum StepsEnd {
     /// The model answered with this text.
     Answer(String),
     /// The client has to call its functions.
@@ -252,10 +252,10 @@ impl Turn {
         telling.conclude(&ended, conversation).await;
         let draft = telling.draft;
         let (response, last) = match ended {
-            Ok(End::Answer(_) | End::Client) => draft.complete(usage, clock::unix_seconds()),
-            Ok(End::Cut(reason)) => draft.incomplete(reason, usage),
-            Ok(End::Steps) => draft.incomplete("max_steps", usage),
-            Ok(End::Attempts) => draft.incomplete("max_attempts", usage),
+            Ok(StepsEnd::Answer(_) | StepsEnd::Client) => draft.complete(usage, clock::unix_seconds()),
+            Ok(StepsEnd::Cut(reason)) => draft.incomplete(reason, usage),
+            Ok(StepsEnd::Steps) => draft.incomplete("max_steps", usage),
+            Ok(StepsEnd::Attempts) => draft.incomplete("max_attempts", usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
             Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
             Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
@@ -331,7 +331,7 @@ impl Turn {
         items: &mut Vec<Item>,
         telling: &mut ResponseBuilder<'_>,
         usage: &mut TokenUsage,
-    ) -> Result<End, Stop> {
+    ) -> Result<StepsEnd, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
         telling.ask_servers().await?;
@@ -343,7 +343,7 @@ impl Turn {
             let served = code.into_serving(telling).resume(telling).await?;
             match self.results(served, telling) {
                 Some(results) => items.extend(results),
-                None => return Ok(End::Client),
+                None => return Ok(StepsEnd::Client),
             }
             again = true;
         }
@@ -362,11 +362,11 @@ impl Turn {
             items.extend(step.message(telling.ids.mint("msg")));
             match step.finish {
                 // Calls that were cut off are not run.
-                Finish::Length => return Ok(End::Cut("max_output_tokens")),
-                Finish::ContentFilter => return Ok(End::Cut("content_filter")),
+                Finish::Length => return Ok(StepsEnd::Cut("max_output_tokens")),
+                Finish::ContentFilter => return Ok(StepsEnd::Cut("content_filter")),
                 Finish::Stop | Finish::Calls if step.calls.is_empty() => {
                     let Some(reminder) = telling.progress.reminder() else {
-                        return Ok(End::Answer(step.said));
+                        return Ok(StepsEnd::Answer(step.said));
                     };
                     items.push(notice(telling.ids.mint("msg"), reminder));
                     continue;
@@ -386,16 +386,16 @@ impl Turn {
             let served = calls::serve(step.calls, &mut left, telling).await?;
             match self.results(served, telling) {
                 Some(results) => items.extend(results),
-                None => return Ok(End::Client),
+                None => return Ok(StepsEnd::Client),
             }
             if for_client {
-                return Ok(End::Client);
+                return Ok(StepsEnd::Client);
             }
             if given_up {
-                return Ok(End::Attempts);
+                return Ok(StepsEnd::Attempts);
             }
         }
-        Ok(End::Steps)
+        Ok(StepsEnd::Steps)
     }
 
     /// Returns the results of a step's calls; `None` if their code waits for the client.

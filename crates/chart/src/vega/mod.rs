@@ -99,7 +99,7 @@ fn over_x(plot: &Plot<'_>) -> Value {
 }
 
 /// Layers of one y axis that are drawn together.
-struct Part {
+struct ChartLayers {
     side: Side,
     marks: &'static [Mark],
     /// Whether they draw the axis; an axis in two parts is drawn once.
@@ -108,8 +108,8 @@ struct Part {
 
 /// Returns the parts of both y axes from bottom to top: no bar or area covers a line or a point of
 /// the other axis.
-fn parts(plot: &Plot<'_>) -> Vec<Part> {
-    let part = |side, marks, axis| Part { side, marks, axis };
+fn parts(plot: &Plot<'_>) -> Vec<ChartLayers> {
+    let part = |side, marks, axis| ChartLayers { side, marks, axis };
     if plot.spec.kind == ChartType::Candlestick {
         // Volume is drawn behind candles.
         return vec![

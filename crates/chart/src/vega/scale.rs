@@ -66,12 +66,12 @@ impl Extent {
 
 /// A distance between ticks: 1, 2, 2.5 or 5 times a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
+struct TickStep {
     size: f64,
     decimals: i32,
 }
 
-impl Step {
+impl TickStep {
     /// Returns the smallest step of at least a size.
     fn of(least: f64) -> Self {
         #[expect(
@@ -155,7 +155,7 @@ fn raised(mut scale: Scale) -> Scale {
 
 /// Returns the scale of bars in a band: three ticks at most.
 fn lowered(extent: Extent) -> Scale {
-    let step = Step::of(extent.max / 2.0);
+    let step = TickStep::of(extent.max / 2.0);
     let intervals = if step.size >= extent.max { 1 } else { 2 };
     let mut scale = step.scale(0.0, intervals);
     scale.domain.1 = extent.max / BAND;
@@ -166,7 +166,7 @@ fn lowered(extent: Extent) -> Scale {
 fn alone(extent: Extent) -> Scale {
     let choices = INTERVALS.map(|intervals| fitted(extent, intervals));
     let best = choices.min_by(|one, other| waste(one.1, extent).total_cmp(&waste(other.1, extent)));
-    let (step, from) = best.map_or_else(|| (Step::of(extent.length()), 0.0), |(scale, _)| scale);
+    let (step, from) = best.map_or_else(|| (TickStep::of(extent.length()), 0.0), |(scale, _)| scale);
     // The last interval may be empty.
     let intervals = ((extent.max / step.size - from) * (1.0 - ROUNDING)).ceil();
     #[expect(
@@ -178,16 +178,16 @@ fn alone(extent: Extent) -> Scale {
 
 /// Returns the smallest step of which so many intervals hold a range, with the number of steps
 /// before the first, and the length of all.
-fn fitted(extent: Extent, intervals: i32) -> ((Step, f64), f64) {
+fn fitted(extent: Extent, intervals: i32) -> ((TickStep, f64), f64) {
     let count = f64::from(intervals);
-    let mut step = Step::of(extent.length() / count);
+    let mut step = TickStep::of(extent.length() / count);
     loop {
         let first = extent.min / step.size;
         let from = (first + first.abs() * ROUNDING).floor();
         if (from + count) * step.size >= extent.max - extent.max.abs() * ROUNDING {
             return ((step, from), count * step.size);
         }
-        step = Step::of(step.size * 1.01);
+        step = TickStep::of(step.size * 1.01);
     }
 }
 
@@ -213,7 +213,7 @@ fn both(one: Extent, other: Extent) -> [Scale; 2] {
             let placed = |extent: Extent| {
                 if crossing && (extent.crosses_zero() || extent.touches_zero()) {
                     let above = f64::from(intervals - below);
-                    let step = Step::of((extent.max / above).max(-extent.min / f64::from(below)));
+                    let step = TickStep::of((extent.max / above).max(-extent.min / f64::from(below)));
                     (
                         step.scale(-f64::from(below), intervals),
                         f64::from(intervals) * step.size,

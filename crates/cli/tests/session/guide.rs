@@ -16,7 +16,7 @@ use crate::support::World;
 
 /// A part of the page: text, or a fenced block of a language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum GuidePart {
     Text(String),
     Fence { language: String, body: String },
 }
@@ -48,7 +48,7 @@ fn the_guide_of_the_workbench_is_as_it_says() -> Result<()> {
     };
     let mut parts = parts(&kept);
     for part in &mut parts {
-        if let Part::Fence { language, body } = part {
+        if let GuidePart::Fence { language, body } = part {
             *body = reader
                 .read(language, body)
                 .with_context(|| format!("at this block:\n{body}"))?;
@@ -144,17 +144,17 @@ fn path() -> Result<std::ffi::OsString> {
     Ok(std::env::join_paths(folders)?)
 }
 
-fn parts(page: &str) -> Vec<Part> {
+fn parts(page: &str) -> Vec<GuidePart> {
     let mut parts = Vec::new();
     let (mut text, mut fence) = (String::new(), None);
     for line in page.split_inclusive('\n') {
         match (&mut fence, line.trim_end().strip_prefix("```")) {
             (None, Some(language)) => {
-                parts.push(Part::Text(std::mem::take(&mut text)));
+                parts.push(GuidePart::Text(std::mem::take(&mut text)));
                 fence = Some((language.to_owned(), String::new()));
             }
             (Some((language, body)), Some(_)) => {
-                parts.push(Part::Fence {
+                parts.push(GuidePart::Fence {
                     language: std::mem::take(language),
                     body: std::mem::take(body),
                 });
@@ -164,14 +164,14 @@ fn parts(page: &str) -> Vec<Part> {
             (None, None) => text.push_str(line),
         }
     }
-    parts.push(Part::Text(text));
+    parts.push(GuidePart::Text(text));
     parts
 }
 
-fn join(parts: &[Part]) -> String {
-    let text = |part: &Part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Fence { language, body } => format!("```{language}\n{body}```\n"),
+fn join(parts: &[GuidePart]) -> String {
+    let text = |part: &GuidePart| match part {
+        GuidePart::Text(text) => text.clone(),
+        GuidePart::Fence { language, body } => format!("```{language}\n{body}```\n"),
     };
     parts.iter().map(text).collect()
 }

@@ -14,10 +14,10 @@ pub(super) type Answer = Result<FetchAnswer, ConnectorError>;
 
 /// The requests to a process.
 #[derive(Debug)]
-pub(super) struct Calls(Mutex<State>);
+pub(super) struct Calls(Mutex<CallsState>);
 
 #[derive(Debug)]
-struct State {
+struct CallsState {
     last: u64,
     /// Those that are canceled have no caller. They are answered, too.
     open: BTreeMap<u64, OpenCall>,
@@ -36,7 +36,7 @@ struct OpenCall {
 
 impl Calls {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(CallsState {
             last: 0,
             open: BTreeMap::new(),
             heard: Instant::now(),
@@ -120,7 +120,7 @@ impl Calls {
         self.state().useful
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CallsState> {
         self.0.lock()
     }
 }

@@ -25,14 +25,14 @@ pub(crate) type PrepareProgram =
 
 /// A program, with one process for all sessions.
 #[derive(Clone)]
-pub(crate) struct CommandService(Arc<Inner>);
+pub(crate) struct CommandService(Arc<CommandServiceInner>);
 
-struct Inner {
+struct CommandServiceInner {
     options: CommandServiceOptions,
     /// Further fields of the request for functions.
     greeting: Map<String, Value>,
     prepare: PrepareProgram,
-    state: Mutex<State>,
+    state: Mutex<ServiceState>,
 }
 
 /// Options of a service.
@@ -45,7 +45,7 @@ pub(crate) struct CommandServiceOptions {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ServiceState {
     running: Option<Arc<CommandProcess>>,
     /// Number of ends in a row without an answered call, with the time and the reason of the last one.
     failed: Option<(u32, Instant, ConnectorError)>,
@@ -81,7 +81,7 @@ impl CommandService {
         greeting: Map<String, Value>,
         prepare: PrepareProgram,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(CommandServiceInner {
             options,
             greeting,
             prepare,
@@ -134,8 +134,8 @@ impl CommandService {
 /// Time in which a start reports its own timeout.
 const GRACE: Duration = Duration::from_millis(500);
 
-impl Inner {
-    async fn started(&self, state: &mut State) -> Result<Arc<CommandProcess>, ConnectorError> {
+impl CommandServiceInner {
+    async fn started(&self, state: &mut ServiceState) -> Result<Arc<CommandProcess>, ConnectorError> {
         if let Some(running) = &state.running {
             running.end_if_stuck();
             let Some((when, why, useful)) = running.ended() else {
@@ -181,7 +181,7 @@ impl Inner {
     }
 }
 
-impl State {
+impl ServiceState {
     fn fail(&mut self, when: Instant, why: ConnectorError) {
         let times = self.failed.take().map_or(0, |(times, ..)| times);
         self.failed = Some((times + 1, when, why));

@@ -26,12 +26,12 @@ pub(super) enum FileRoot {
 /// A root for the time of a call.
 #[derive(Debug)]
 pub(super) struct Root {
-    kind: Kind,
+    kind: RootKind,
     end: End,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum RootKind {
     Folder(Folder),
     Objects(Arc<Objects>),
 }
@@ -48,7 +48,7 @@ impl FileRoot {
     /// Opens the root for a call. A store repeats failed requests for a part of the time that a call has.
     pub(super) fn open(&self, timeout: Duration, end: End) -> Result<Root, ConnectorError> {
         let kind = match self {
-            Self::Folder(path) => Kind::Folder(Folder::open(path).map_err(|error| {
+            Self::Folder(path) => RootKind::Folder(Folder::open(path).map_err(|error| {
                 // The path is not for the sandbox.
                 tracing::warn!(path = %path.display(), %error, "the folder of a connector cannot be opened");
                 let provider = ConnectorErrorKind::Provider { status: None };
@@ -62,7 +62,7 @@ impl FileRoot {
                     let store = store.map_err(|error| unopened(&error))?;
                     opened.get_or_init(|| store)
                 };
-                Kind::Objects(Arc::new(Objects::new(Arc::clone(store), end.clone())))
+                RootKind::Objects(Arc::new(Objects::new(Arc::clone(store), end.clone())))
             }
         };
         Ok(Root { kind, end })
@@ -79,8 +79,8 @@ impl Root {
     pub(super) fn check(&self) -> Result<(), ConnectorError> {
         match &self.kind {
             // It is open.
-            Kind::Folder(_) => Ok(()),
-            Kind::Objects(objects) => objects
+            RootKind::Folder(_) => Ok(()),
+            RootKind::Objects(objects) => objects
                 .check()
                 .map_err(|error| self.failed("the object store `root` cannot be listed", error)),
         }
@@ -90,14 +90,14 @@ impl Root {
     pub(super) fn files(&self, pattern: &Pattern) -> Result<Vec<FileMatch>, ConnectorError> {
         let mut search = Search::new(pattern);
         let found = match &self.kind {
-            Kind::Folder(folder) => folder
+            RootKind::Folder(folder) => folder
                 .files(&mut search)
                 .map(|paths| {
                     let found = paths.into_iter().map(|path| FileMatch { path, object: None });
                     found.collect::<Vec<_>>()
                 })
                 .map_err(|error| error.to_string()),
-            Kind::Objects(objects) => objects.files(&mut search).map(|objects| {
+            RootKind::Objects(objects) => objects.files(&mut search).map(|objects| {
                 let found = objects.into_iter().map(|(path, object)| FileMatch {
                     path,
                     object: Some(object),
@@ -114,15 +114,15 @@ impl Root {
     /// Opens a file to read it.
     pub(super) fn file(&self, found: &FileMatch) -> Result<TableFile, ConnectorError> {
         match (&self.kind, &found.object) {
-            (Kind::Objects(objects), Some(object)) => Ok(TableFile::in_store(Object::new(
+            (RootKind::Objects(objects), Some(object)) => Ok(TableFile::in_store(Object::new(
                 Arc::clone(objects),
                 object.clone(),
             ))),
-            (Kind::Folder(folder), _) => folder
+            (RootKind::Folder(folder), _) => folder
                 .file(&found.path)
                 .and_then(TableFile::on_disk)
                 .map_err(|error| self.broken(found, error)),
-            (Kind::Objects(_), None) => Err(self.broken(found, "it was not found in the object store")),
+            (RootKind::Objects(_), None) => Err(self.broken(found, "it was not found in the object store")),
         }
     }
 
@@ -144,8 +144,8 @@ impl Root {
     /// Takes the failure of the object store, if that is the cause.
     fn taken_failure(&self) -> Option<(ConnectorErrorKind, String)> {
         match &self.kind {
-            Kind::Folder(_) => None,
-            Kind::Objects(objects) => objects.take_failure(),
+            RootKind::Folder(_) => None,
+            RootKind::Objects(objects) => objects.take_failure(),
         }
     }
 }

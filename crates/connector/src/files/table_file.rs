@@ -15,10 +15,10 @@ use super::object::Object;
 
 /// A file of a table. Clones share what was read of it.
 #[derive(Clone, Debug)]
-pub(super) struct TableFile(Arc<Inner>);
+pub(super) struct TableFile(Arc<TableFileInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct TableFileInner {
     stored: FileSource,
     footer: OnceLock<ArrowReaderMetadata>,
 }
@@ -41,7 +41,7 @@ impl TableFile {
 
     fn new(stored: FileSource) -> Self {
         let footer = OnceLock::new();
-        Self(Arc::new(Inner { stored, footer }))
+        Self(Arc::new(TableFileInner { stored, footer }))
     }
 
     /// Returns a reader from a position.

@@ -78,11 +78,11 @@ pub(super) struct Kernel {
     pub(super) queue: Queue,
     /// The session in headers of its messages.
     session: String,
-    inner: Mutex<Inner>,
+    inner: Mutex<KernelInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct KernelInner {
     activity: Activity,
     last_activity: String,
     count: u64,
@@ -182,7 +182,7 @@ impl Kernel {
             spec,
             queue,
             session: uuid(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(KernelInner {
                 activity: Activity::Starting,
                 last_activity: now(),
                 count: 0,
@@ -195,7 +195,7 @@ impl Kernel {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, KernelInner> {
         self.inner.lock()
     }
 

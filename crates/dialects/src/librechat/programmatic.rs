@@ -35,7 +35,7 @@ const CALLS: usize = 16;
 
 /// A program to run, or results for one that waits.
 #[derive(Debug, Deserialize)]
-pub(super) struct Step {
+pub(super) struct ProgrammaticRequest {
     continuation_token: Option<String>,
     #[serde(default)]
     tool_results: Vec<GivenResult>,
@@ -75,7 +75,7 @@ pub(super) async fn step(
     Given(state): Given<State>,
     caller: Caller,
     headers: HeaderMap,
-    request: Result<Json<Step>, JsonRejection>,
+    request: Result<Json<ProgrammaticRequest>, JsonRejection>,
 ) -> Result<Json<Value>, Problem> {
     let Json(step) = request?;
     check_profile(&headers)?;
@@ -162,7 +162,7 @@ fn deliver(program: &mut Program, results: Vec<GivenResult>) {
 }
 
 /// Starts a program in a task of its own, which waits with it for its client.
-async fn start(state: &State, caller: Caller, step: Step) -> Result<Program, Problem> {
+async fn start(state: &State, caller: Caller, step: ProgrammaticRequest) -> Result<Program, Problem> {
     let code = step.code.ok_or_else(|| {
         Problem::invalid("`code` is missing; send it, or the `continuation_token` of a program that waits")
     })?;

@@ -119,18 +119,18 @@ pub(super) async fn run(
             ended = perform(&mut shell, &sandbox, &script, &mark, &teller) => ended,
             why = over => {
                 shell.kill().await;
-                Ok(End::Shell(124, why.to_owned()))
+                Ok(ShellEnd::Shell(124, why.to_owned()))
             }
         };
         match ended {
-            Ok(End::Command(0)) => {}
-            Ok(End::Command(code)) => {
+            Ok(ShellEnd::Command(0)) => {}
+            Ok(ShellEnd::Command(code)) => {
                 let words = format!("exited with code {code}");
                 teller
                     .error("CommandExecError", &code.to_string(), &[&words])
                     .await;
             }
-            Ok(End::Shell(code, words)) => {
+            Ok(ShellEnd::Shell(code, words)) => {
                 lock(&sandbox.kept.shells.0).remove(&id);
                 let words = format!("{words}; the session has ended");
                 teller
@@ -166,7 +166,7 @@ pub(super) async fn delete(
 
 /// End of a command of a shell.
 #[derive(Debug)]
-enum End {
+enum ShellEnd {
     /// With this exit code.
     Command(i32),
     /// With the shell.
@@ -180,14 +180,14 @@ async fn perform(
     script: &str,
     mark: &str,
     teller: &Teller,
-) -> Result<End, Problem> {
+) -> Result<ShellEnd, Problem> {
     let processes = sandbox.session.processes();
     processes.input(&shell.id, script.as_bytes(), false).await?;
     let mut sides = [MarkReader::new(mark), MarkReader::new(mark)];
     while sides.iter().any(|side| side.code.is_none()) {
         let Some((stream, bytes)) = shell.next().await? else {
             let report = shell.end().await?;
-            return Ok(End::Shell(exit_code(&report), report.state_in_words()));
+            return Ok(ShellEnd::Shell(exit_code(&report), report.state_in_words()));
         };
         let (name, marked) = match stream {
             ProcessStream::Stdout => ("stdout", &mut sides[0]),
@@ -195,7 +195,7 @@ async fn perform(
         };
         teller.text(name, marked.push(&bytes)).await;
     }
-    Ok(End::Command(sides[0].code.unwrap_or_default()))
+    Ok(ShellEnd::Command(sides[0].code.unwrap_or_default()))
 }
 
 /// Returns the script that a shell reads for a command: it prints a mark to both streams after it.

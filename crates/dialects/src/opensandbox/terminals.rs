@@ -125,7 +125,7 @@ struct TerminalMessage {
 
 /// End of a connection: the last text message, and the reason.
 #[derive(Debug, Default)]
-struct End {
+struct ConnectionEnd {
     last: Option<Value>,
     closing: Option<CloseFrame>,
 }
@@ -261,10 +261,10 @@ impl Connection {
             Ok((_seat, evicted)) => {
                 tokio::select! {
                     end = self.converse(&mut sender, receiver, asked) => end,
-                    () = evicted.cancelled() => End::because(TAKEN_OVER, "TAKEN_OVER"),
-                    () = self.sandbox.closed() => End::because(close_code::AWAY, "the sandbox was deleted"),
+                    () = evicted.cancelled() => ConnectionEnd::because(TAKEN_OVER, "TAKEN_OVER"),
+                    () = self.sandbox.closed() => ConnectionEnd::because(close_code::AWAY, "the sandbox was deleted"),
                     () = self.state.host.stopping.cancelled() => {
-                        End::because(close_code::AWAY, "the server is stopping")
+                        ConnectionEnd::because(close_code::AWAY, "the server is stopping")
                     }
                 }
             }
@@ -286,13 +286,14 @@ impl Connection {
     async fn seat(
         &self,
         free: Option<OwnedMutexGuard<()>>,
-    ) -> Result<(OwnedMutexGuard<()>, CancellationToken), End> {
+    ) -> Result<(OwnedMutexGuard<()>, CancellationToken), ConnectionEnd> {
         let seat = if let Some(seat) = free {
             seat
         } else {
             lock(&self.terminal.eviction).cancel();
             let seat = Arc::clone(&self.terminal.seat).lock_owned();
-            let late = |_| End::error("ALREADY_CONNECTED", "the other connection did not end in time");
+            let late =
+                |_| ConnectionEnd::error("ALREADY_CONNECTED", "the other connection did not end in time");
             timeout(TAKEOVER, seat).await.map_err(late)?
         };
         let evicted = CancellationToken::new();
@@ -306,10 +307,10 @@ impl Connection {
         to: &mut SplitSink<WebSocket, Message>,
         from: SplitStream<WebSocket>,
         asked: &AttachQuery,
-    ) -> End {
+    ) -> ConnectionEnd {
         let (shell, is_new) = match self.shell(asked.pty.as_deref() == Some("0")).await {
             Ok(shell) => shell,
-            Err(problem) => return End::error("START_FAILED", &problem.message),
+            Err(problem) => return ConnectionEnd::error("START_FAILED", &problem.message),
         };
         // What a new shell has written by now is no earlier output, which has its streams mixed.
         let (replayed, offset) = if is_new {
@@ -394,10 +395,10 @@ impl Connection {
         shell: &Shell,
         mut from: SplitStream<WebSocket>,
         answers: mpsc::Sender<Value>,
-    ) -> End {
+    ) -> ConnectionEnd {
         loop {
             let Ok(Some(Ok(message))) = timeout(SILENT, from.next()).await else {
-                return End::default();
+                return ConnectionEnd::default();
             };
             let typed = match message {
                 Message::Binary(bytes) => match bytes.split_first() {
@@ -416,7 +417,7 @@ impl Connection {
                     Err(_) => None,
                 },
                 Message::Ping(_) | Message::Pong(_) => None,
-                Message::Close(_) => return End::default(),
+                Message::Close(_) => return ConnectionEnd::default(),
             };
             if let Some(typed) = typed {
                 let sent = self
@@ -426,7 +427,7 @@ impl Connection {
                     .input(&shell.id, &typed, false)
                     .await;
                 if let Err(error) = sent {
-                    return End::error("STDIN_WRITE_FAILED", &error.to_string());
+                    return ConnectionEnd::error("STDIN_WRITE_FAILED", &error.to_string());
                 }
             }
         }
@@ -465,7 +466,7 @@ async fn show(
     shell: &Shell,
     to: &mut SplitSink<WebSocket, Message>,
     mut answers: mpsc::Receiver<Value>,
-) -> Option<End> {
+) -> Option<ConnectionEnd> {
     loop {
         let message = tokio::select! {
             part = reading.next() => match part {
@@ -488,9 +489,9 @@ async fn show(
         Ok(report) => exit_code(&report),
         Err(error) => return Some(failed(&error)),
     };
-    Some(End {
+    Some(ConnectionEnd {
         last: Some(json!({"type": "exit", "exit_code": code})),
-        ..End::because(close_code::NORMAL, "process exited")
+        ..ConnectionEnd::because(close_code::NORMAL, "process exited")
     })
 }
 
@@ -498,7 +499,7 @@ async fn send(to: &mut SplitSink<WebSocket, Message>, message: Message) -> Optio
     timeout(STALL, to.send(message)).await.ok()?.ok()
 }
 
-impl End {
+impl ConnectionEnd {
     fn because(code: u16, reason: &str) -> Self {
         Self {
             last: None,
@@ -517,9 +518,9 @@ impl End {
     }
 }
 
-fn failed(error: &Error) -> End {
+fn failed(error: &Error) -> ConnectionEnd {
     tracing::warn!(error = error as &dyn std::error::Error, "a terminal failed");
-    End::because(close_code::ERROR, "the sandbox failed")
+    ConnectionEnd::because(close_code::ERROR, "the sandbox failed")
 }
 
 fn error(code: &str, message: &str) -> Value {

@@ -29,13 +29,13 @@ use super::{
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 
 /// A server that answers each call of `/execute` with the same.
-struct Server {
+struct AnswerServer {
     address: String,
     calls: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Server {
+impl Drop for AnswerServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -51,7 +51,7 @@ struct FakeServer {
 async fn serve(
     health: Value,
     answer: impl Fn(Value, HeaderMap) -> Response + Send + Sync + 'static,
-) -> Server {
+) -> AnswerServer {
     let calls = Arc::new(AtomicUsize::new(0));
     let told = FakeServer {
         calls: Arc::clone(&calls),
@@ -76,17 +76,17 @@ async fn serve(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    Server { address, calls, task }
+    AnswerServer { address, calls, task }
 }
 
-async fn answering(answer: Value) -> Server {
+async fn answering(answer: Value) -> AnswerServer {
     serve(json!({"status": "healthy"}), move |_, _| {
         answer.to_string().into_response()
     })
     .await
 }
 
-fn client(server: &Server) -> ExecuteServer {
+fn client(server: &AnswerServer) -> ExecuteServer {
     ExecuteServer::new(&server.address, ExecuteServerOptions::default()).unwrap()
 }
 

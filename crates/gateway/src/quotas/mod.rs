@@ -54,13 +54,13 @@ const LATER: u64 = 60;
 /// Quotas, and what is used of them. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    inner: Arc<Inner>,
+    inner: Arc<QuotasInner>,
     /// Session that asks, if it is known.
     session: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct QuotasInner {
     per_key: Allowance,
     records: Records,
     /// The gateway's id.
@@ -90,7 +90,7 @@ impl ExceededQuota {
 impl Quotas {
     /// Nothing used yet but what the records know.
     pub fn new(per_key: Allowance, records: Records, gateway: &str) -> Self {
-        let inner = Inner {
+        let inner = QuotasInner {
             per_key,
             records,
             gateway: gateway.to_owned(),

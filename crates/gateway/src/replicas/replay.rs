@@ -14,10 +14,10 @@ const REMEMBERED: usize = 64 << 10;
 
 /// A body that can be read once more, from its beginning. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Replay(Arc<Mutex<Inner>>);
+pub(super) struct Replay(Arc<Mutex<ReplayInner>>);
 
 #[derive(Debug)]
-struct Inner {
+struct ReplayInner {
     rest: Body,
     read: Vec<Bytes>,
     bytes: usize,
@@ -26,7 +26,7 @@ struct Inner {
 
 impl Replay {
     pub(super) fn new(body: Body) -> Self {
-        Self(Arc::new(Mutex::new(Inner {
+        Self(Arc::new(Mutex::new(ReplayInner {
             rest: body,
             read: Vec::new(),
             bytes: 0,
@@ -52,7 +52,7 @@ impl Replay {
         Some(Body::from_stream(read.chain(rest.into_data_stream())))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, ReplayInner> {
         self.0.lock()
     }
 }

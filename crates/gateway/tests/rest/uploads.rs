@@ -17,13 +17,13 @@ use crate::support::{Api, block_on, gateway, serve};
 const QUOTA: u64 = 1 << 20;
 
 /// A server whose uploads stand in a folder, and a key of it.
-struct Server {
+struct UploadServer {
     address: SocketAddr,
     api: Api,
     folder: TempDir,
 }
 
-impl Server {
+impl UploadServer {
     async fn start(change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::default();
@@ -53,7 +53,7 @@ impl Server {
 #[test]
 fn files_volumes_inputs_and_datasets_of_sessions_are_refused_before_and_while_they_come() {
     block_on(async {
-        let server = Server::start(|_| {}).await;
+        let server = UploadServer::start(|_| {}).await;
         let session = server
             .api
             .session(&json!({"toolset": "workbench", "volume": "kept"}))
@@ -79,7 +79,7 @@ fn files_volumes_inputs_and_datasets_of_sessions_are_refused_before_and_while_th
 #[test]
 fn files_of_openai_and_anthropic_and_of_containers_are_refused_before_and_while_they_come() {
     block_on(async {
-        let server = Server::start(|_| {}).await;
+        let server = UploadServer::start(|_| {}).await;
         let (status, container) = server.api.post("/v1/containers", &json!({"name": "mine"})).await;
         assert_eq!(status, StatusCode::OK, "{container}");
         let of_container = format!("/v1/containers/{}/files", container["id"].as_str().unwrap());
@@ -101,7 +101,7 @@ fn files_of_openai_and_anthropic_and_of_containers_are_refused_before_and_while_
 #[test]
 fn a_file_for_which_there_is_no_storage_is_refused_before_it_comes() {
     block_on(async {
-        let server = Server::start(|options| {
+        let server = UploadServer::start(|options| {
             options.quotas.upload_bytes_per_day = None;
             options.quotas.stored_bytes = Some(QUOTA);
         })
@@ -121,7 +121,7 @@ fn a_file_for_which_there_is_no_storage_is_refused_before_it_comes() {
 #[test]
 fn uploads_are_bounded_in_size_and_in_bytes_at_a_time() {
     block_on(async {
-        let server = Server::start(|options| {
+        let server = UploadServer::start(|options| {
             options.quotas.upload_bytes_per_day = None;
             options.sessions.max_upload = QUOTA;
             options.uploads.max_bytes_per_key = QUOTA / 2;

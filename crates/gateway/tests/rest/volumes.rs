@@ -27,27 +27,27 @@ static INTERPRETER: OnceCell<Arc<Interpreter>> = OnceCell::const_new();
 static STORE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
 /// A server over files of its own, which the next one finds again.
-struct Server {
+struct VolumeServer {
     api: Api,
     gateway: Gateway,
     served: JoinHandle<()>,
 }
 
 /// Starts a server over records in a folder.
-async fn serve(folder: &Path, options: Options) -> Server {
+async fn serve(folder: &Path, options: Options) -> VolumeServer {
     // One interpreter serves all: a template for each test would be slow.
     let interpreter = INTERPRETER.get_or_init(async || Arc::new(interpreter_over(STORE.path()).await));
     serve_with(folder, options, Arc::clone(interpreter.await)).await
 }
 
-async fn serve_with(folder: &Path, options: Options, interpreter: Arc<Interpreter>) -> Server {
+async fn serve_with(folder: &Path, options: Options, interpreter: Arc<Interpreter>) -> VolumeServer {
     let records = Records::open(&folder.join("records.sqlite")).unwrap();
     let gateway = Gateway::new(options, records, Models::default(), interpreter);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api = Api::at(listener.local_addr().unwrap());
     let serving = gateway.start(listener, &[]).await.unwrap();
     let served = tokio::spawn(async move { serving.run().await.unwrap() });
-    Server { api, gateway, served }
+    VolumeServer { api, gateway, served }
 }
 
 async fn interpreter_over(store: &Path) -> Interpreter {
@@ -59,7 +59,7 @@ async fn interpreter_over(store: &Path) -> Interpreter {
     interpreter
 }
 
-impl Server {
+impl VolumeServer {
     async fn stop(self) {
         self.gateway.stop();
         tokio::time::timeout(Duration::from_mins(1), self.served)
@@ -76,7 +76,7 @@ impl Server {
 }
 
 /// A server with an artifact store of its own.
-async fn with_store() -> (TempDir, Server) {
+async fn with_store() -> (TempDir, VolumeServer) {
     let folder = tempfile::tempdir().unwrap();
     let interpreter = interpreter_over(&folder.path().join("artifacts")).await;
     let server = serve_with(folder.path(), Options::default(), Arc::new(interpreter)).await;
@@ -84,7 +84,7 @@ async fn with_store() -> (TempDir, Server) {
 }
 
 /// A server of one test.
-async fn alone(change: impl FnOnce(&mut Options)) -> (TempDir, Server) {
+async fn alone(change: impl FnOnce(&mut Options)) -> (TempDir, VolumeServer) {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     change(&mut options);

@@ -25,12 +25,12 @@ pub(super) struct Feed {
     queued: VecDeque<u8>,
     /// Whether nothing comes after the queued bytes.
     closing: bool,
-    kind: Kind,
+    kind: FeedKind,
 }
 
 /// Destination of the bytes, which decides how their end is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum FeedKind {
     /// Its end is closed.
     #[default]
     Pipe,
@@ -60,7 +60,7 @@ impl Feed {
     pub(super) fn terminal(end: OwnedFd) -> Self {
         Self {
             end: Some(end),
-            kind: Kind::Terminal,
+            kind: FeedKind::Terminal,
             ..Self::default()
         }
     }
@@ -69,7 +69,7 @@ impl Feed {
     pub(super) fn socket(end: OwnedFd) -> Self {
         Self {
             end: Some(end),
-            kind: Kind::Socket,
+            kind: FeedKind::Socket,
             ..Self::default()
         }
     }
@@ -77,7 +77,7 @@ impl Feed {
     /// Changes the size of the terminal.
     pub(super) fn resize(&self, size: TerminalSize) -> Result<(), Refusal> {
         match &self.end {
-            Some(terminal) if self.kind == Kind::Terminal => Ok(streams::resize(terminal, size)?),
+            Some(terminal) if self.kind == FeedKind::Terminal => Ok(streams::resize(terminal, size)?),
             _ => Err(Refusal::new("no_terminal", "it has no terminal, or has ended")),
         }
     }
@@ -95,10 +95,10 @@ impl Feed {
             ));
         }
         self.queued.extend(bytes);
-        if close && self.kind == Kind::Terminal {
+        if close && self.kind == FeedKind::Terminal {
             self.queued.push_back(END_OF_INPUT);
         }
-        self.closing = close && self.kind != Kind::Terminal;
+        self.closing = close && self.kind != FeedKind::Terminal;
         self.flush();
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Feed {
         }
         if self.closing
             && let Some(end) = self.end.take()
-            && self.kind == Kind::Socket
+            && self.kind == FeedKind::Socket
         {
             // The other side may have ended it first.
             let _ = shutdown(&end, Shutdown::Write);

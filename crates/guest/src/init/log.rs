@@ -43,7 +43,7 @@ pub(super) struct Log {
 
 /// A part of kept output.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct LogPart {
     /// Offset of the first byte.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
@@ -112,7 +112,7 @@ impl Log {
     }
 
     /// Reads from an offset, or from the first byte after it that is not lost.
-    pub(super) fn read(&self, offset: u64, length: u64) -> Part {
+    pub(super) fn read(&self, offset: u64, length: u64) -> LogPart {
         let (offset, mut bytes) = self.read_bytes(offset, length);
         let end = offset + bytes.len() as u64;
         let first = self.errors.partition_point(|part| part.end <= offset);
@@ -122,7 +122,7 @@ impl Log {
         if let Some(beyond) = parts.next() {
             bytes.truncate(usize::try_from(beyond.start - offset).unwrap_or(usize::MAX));
         }
-        Part {
+        LogPart {
             offset,
             bytes,
             errors,

@@ -22,10 +22,10 @@ const ARCHIVE: &str = ".tar.zst";
 /// Read from a path, `file://…`, `https://…`, `http://…` or `oci://HOST/REPOSITORY[:TAG]`.
 /// [`Display`](fmt::Display) leaves a password out.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Mirror(Kind);
+pub struct Mirror(AddressKind);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Kind {
+enum AddressKind {
     Local(PathBuf),
     #[cfg(feature = "download")]
     Web(reqwest::Url),
@@ -49,14 +49,14 @@ impl Mirror {
     /// Looks for an image of this machine.
     pub(crate) fn find(&self, name: &str) -> Result<ArchiveOffer, String> {
         match &self.0 {
-            Kind::Local(path) if is_archive(&path.to_string_lossy()) => Ok(ArchiveOffer {
+            AddressKind::Local(path) if is_archive(&path.to_string_lossy()) => Ok(ArchiveOffer {
                 origin: path.display().to_string(),
                 id: None,
                 sha256: None,
                 bytes: path.metadata().ok().map(|it| it.len()),
                 place: ArchiveLocation::File(path.clone()),
             }),
-            Kind::Local(folder) => {
+            AddressKind::Local(folder) => {
                 let index = folder.join(INDEX);
                 let file = File::open(&index)
                     .map_err(|error| format!("`{}` cannot be opened: {error}", index.display()))?;
@@ -71,7 +71,7 @@ impl Mirror {
                 })
             }
             #[cfg(feature = "download")]
-            Kind::Web(url) if is_archive(url.path()) => Ok(ArchiveOffer {
+            AddressKind::Web(url) if is_archive(url.path()) => Ok(ArchiveOffer {
                 origin: shown(url),
                 id: None,
                 sha256: None,
@@ -79,7 +79,7 @@ impl Mirror {
                 place: ArchiveLocation::Web(Request::new(url.clone())?),
             }),
             #[cfg(feature = "download")]
-            Kind::Web(url) => {
+            AddressKind::Web(url) => {
                 let join = |file: &str| url.join(file).map_err(|error| error.to_string());
                 let request = Request::new(join(INDEX)?)?;
                 let entry = find(&read_small(request.get()?, MAX_INDEX, INDEX)?, name)?;
@@ -93,7 +93,7 @@ impl Mirror {
                 })
             }
             #[cfg(feature = "download")]
-            Kind::Registry(repository) => repository.find(name),
+            AddressKind::Registry(repository) => repository.find(name),
         }
     }
 }
@@ -105,10 +105,10 @@ impl FromStr for Mirror {
         let Some((scheme, rest)) = text.split_once("://") else {
             let path =
                 std::path::absolute(text).map_err(|error| format!("`{text}` is not a path: {error}"))?;
-            return Ok(Self(Kind::Local(path)));
+            return Ok(Self(AddressKind::Local(path)));
         };
         match scheme {
-            "file" if Path::new(rest).is_absolute() => Ok(Self(Kind::Local(rest.into()))),
+            "file" if Path::new(rest).is_absolute() => Ok(Self(AddressKind::Local(rest.into()))),
             "file" => Err(format!("`{text}` must be `file:///` and an absolute path")),
             #[cfg(feature = "download")]
             "http" | "https" => {
@@ -119,10 +119,10 @@ impl FromStr for Mirror {
                     let folder = format!("{}/", url.path());
                     url.set_path(&folder);
                 }
-                Ok(Self(Kind::Web(url)))
+                Ok(Self(AddressKind::Web(url)))
             }
             #[cfg(feature = "download")]
-            "oci" => Ok(Self(Kind::Registry(rest.parse()?))),
+            "oci" => Ok(Self(AddressKind::Registry(rest.parse()?))),
             _ => Err(format!(
                 "a mirror is a folder, or a URL with {}, not `{}://`",
                 if cfg!(feature = "download") {
@@ -139,11 +139,11 @@ impl FromStr for Mirror {
 impl fmt::Display for Mirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Local(path) => path.display().fmt(f),
+            AddressKind::Local(path) => path.display().fmt(f),
             #[cfg(feature = "download")]
-            Kind::Web(url) => f.write_str(&shown(url)),
+            AddressKind::Web(url) => f.write_str(&shown(url)),
             #[cfg(feature = "download")]
-            Kind::Registry(repository) => repository.fmt(f),
+            AddressKind::Registry(repository) => repository.fmt(f),
         }
     }
 }

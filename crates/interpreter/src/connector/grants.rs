@@ -49,10 +49,10 @@ pub struct GrantTerms {
 
 /// Methods that the host offers to the code of a session with connectors. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Grants(Arc<Inner>);
+pub(crate) struct Grants(Arc<GrantsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct GrantsInner {
     /// Connectors that code can call. A connector that is lent hides the session's own with its name.
     granted: Vec<Arc<SessionConnector>>,
     /// The session's own connectors.
@@ -86,7 +86,7 @@ struct FetchCall {
 impl Grants {
     pub(crate) fn new(connectors: &[Arc<dyn Connector>], terms: GrantTerms) -> Self {
         let own: Vec<_> = connectors.iter().map(|it| SessionConnector::new(it, 0)).collect();
-        Self(Arc::new(Inner {
+        Self(Arc::new(GrantsInner {
             granted: own.clone(),
             own,
             lendings: 0,
@@ -109,7 +109,7 @@ impl Grants {
         let hidden = |own: &SessionConnector| connectors.iter().any(|it| it.name() == own.connector.name());
         let own = inner.own.iter().filter(|own| !hidden(own)).cloned();
         let lent = connectors.iter().map(|it| SessionConnector::new(it, lendings));
-        Self(Arc::new(Inner {
+        Self(Arc::new(GrantsInner {
             granted: own.chain(lent).collect(),
             lendings,
             ..inner.shared()
@@ -123,7 +123,7 @@ impl Grants {
 
     /// Returns the same for a try, which cannot undo what a call changes.
     pub(crate) fn trying(&self) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(GrantsInner {
             trying: true,
             ..self.0.shared()
         }))
@@ -232,7 +232,7 @@ impl Grants {
     }
 }
 
-impl Inner {
+impl GrantsInner {
     /// Returns the same, with everything that it has until now.
     fn shared(&self) -> Self {
         Self {

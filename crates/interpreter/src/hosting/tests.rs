@@ -229,19 +229,19 @@ fn handles_are_long_and_never_the_same() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum RegistryStep {
     Reserve(u8),
     Fill(usize),
     GiveUp(usize),
     Close(usize),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<RegistryStep>> {
     let step = prop_oneof![
-        3 => (0..3_u8).prop_map(Step::Reserve),
-        2 => any::<usize>().prop_map(Step::Fill),
-        1 => any::<usize>().prop_map(Step::GiveUp),
-        1 => any::<usize>().prop_map(Step::Close),
+        3 => (0..3_u8).prop_map(RegistryStep::Reserve),
+        2 => any::<usize>().prop_map(RegistryStep::Fill),
+        1 => any::<usize>().prop_map(RegistryStep::GiveUp),
+        1 => any::<usize>().prop_map(RegistryStep::Close),
     ];
     proptest::collection::vec(step, 0..60)
 }
@@ -260,7 +260,7 @@ proptest! {
         let mut there: Vec<Arc<Resident<Fake>>> = Vec::new();
         for (step, id) in steps.into_iter().zip(&ids) {
             match step {
-                Step::Reserve(owner) => {
+                RegistryStep::Reserve(owner) => {
                     let owner = owners[usize::from(owner)];
                     let mut counts: HashMap<&str, usize> = HashMap::new();
                     let waiting = reserved.iter().map(|(owner, _)| *owner);
@@ -284,16 +284,16 @@ proptest! {
                         }
                     }
                 }
-                Step::Fill(at) if !reserved.is_empty() => {
+                RegistryStep::Fill(at) if !reserved.is_empty() => {
                     let (_, place) = reserved.swap_remove(at % reserved.len());
                     there.push(Arc::clone(&place.fill(Fake::default()).unwrap()));
                 }
-                Step::GiveUp(at) if !reserved.is_empty() => drop(reserved.swap_remove(at % reserved.len())),
-                Step::Close(at) if !there.is_empty() => {
+                RegistryStep::GiveUp(at) if !reserved.is_empty() => drop(reserved.swap_remove(at % reserved.len())),
+                RegistryStep::Close(at) if !there.is_empty() => {
                     let gone = there.swap_remove(at % there.len());
                     runtime.block_on(registry.close(&gone)).unwrap();
                 }
-                Step::Fill(_) | Step::GiveUp(_) | Step::Close(_) => {}
+                RegistryStep::Fill(_) | RegistryStep::GiveUp(_) | RegistryStep::Close(_) => {}
             }
             prop_assert_eq!(registry.count(), there.len());
         }

@@ -19,12 +19,12 @@ use crate::support::{block_on, interpreter, run, value};
 const SECRET: &str = "opensesame-4711-opensesame";
 
 /// A server of the host that remembers what it is asked.
-struct Server {
+struct OriginServer {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl OriginServer {
     fn start() -> Self {
         Self::serving(|_| (200, "text/plain", b"hello".to_vec()))
     }
@@ -104,8 +104,8 @@ fn said(execution: &Execution) -> String {
 #[test]
 fn listed_hosts_are_reached_and_no_others() {
     block_on(async {
-        let server = Server::start();
-        let other = Server::start();
+        let server = OriginServer::start();
+        let other = OriginServer::start();
         let session = with_egress(Some(allowing(server.rule()))).await;
         let url = format!("http://127.0.0.1:{}/x?y", server.port);
         let first = run(&session, &fetch(&url)).await;
@@ -142,7 +142,7 @@ fn listed_hosts_are_reached_and_no_others() {
 #[test]
 fn the_way_out_is_there_for_processes_and_after_a_reset() {
     block_on(async {
-        let server = Server::start();
+        let server = OriginServer::start();
         let session = with_egress(Some(allowing(server.rule()))).await;
         let url = format!("http://127.0.0.1:{}/", server.port);
         let script = format!("import urllib.request\nprint(urllib.request.urlopen({url:?}).read().decode())");
@@ -204,7 +204,7 @@ fn pip_installs_from_an_index_that_is_allowed() {
     let pip = std::fs::read(pip_wheel().unwrap()).unwrap();
     let digest = cellblock_interpreter::artifact::ArtifactId::of(&pip);
     let page = |links: String| (200, "text/html", format!("<!DOCTYPE html>{links}").into_bytes());
-    let index = Server::serving(move |path| match path {
+    let index = OriginServer::serving(move |path| match path {
         "/simple/pip/" => page(format!(
             "<a href='/files/pip-1.0-py3-none-any.whl' data-requires-python='&gt;=3.99'>old</a><a \
              href='../../files/pip-99.0-py3-none-any.whl#sha256={digest}' \
@@ -254,7 +254,7 @@ fn pip_installs_from_an_index_that_is_allowed() {
 #[test]
 fn a_secret_is_added_outside_and_is_nowhere_inside() {
     block_on(async {
-        let server = Server::start();
+        let server = OriginServer::start();
         let policy = EgressPolicy {
             secrets: vec![SecretRule {
                 host: "127.0.0.1".parse().unwrap(),

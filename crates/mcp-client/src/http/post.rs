@@ -115,11 +115,11 @@ impl Http {
         }
         let session = header(&response, HEADER_SESSION_ID);
         match kind(&response) {
-            Kind::Events => {
+            BodyKind::Events => {
                 let events = events::read(response, Some(id), Arc::clone(&self.wire));
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
-            Kind::Json => {
+            BodyKind::Json => {
                 let text = body::whole(response, &self.wire).await?;
                 let message = self.wire.read(&text)?;
                 let message = message.map(|message| of(message, &id));
@@ -132,7 +132,7 @@ impl Http {
                     _ => Err(Failure::malformed("it responds to another request")),
                 }
             }
-            Kind::Other(kind) => Err(Failure::malformed(format!("its content type is {kind}"))),
+            BodyKind::Other(kind) => Err(Failure::malformed(format!("its content type is {kind}"))),
         }
     }
 
@@ -158,7 +158,7 @@ impl Http {
         let Some(id) = request(sent).filter(|_| !typed) else {
             return Err(failure);
         };
-        let json = matches!(kind(&response), Kind::Json);
+        let json = matches!(kind(&response), BodyKind::Json);
         let text = if json {
             body::whole(response, &Wire::new(ERROR)).await.unwrap_or_default()
         } else {
@@ -257,7 +257,7 @@ impl StreamableHttpClient for Http {
             (StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND, _) => {
                 Err(Error::ServerDoesNotSupportSse)
             }
-            (status, Kind::Events) if status.is_success() => {
+            (status, BodyKind::Events) if status.is_success() => {
                 Ok(events::read(response, None, Arc::clone(&self.wire)))
             }
             (status, _) => Err(Error::Client(Failure::status(status.as_u16()))),
@@ -276,15 +276,15 @@ fn with(mut request: RequestBuilder, session: Option<Arc<str>>, headers: Headers
 }
 
 /// Declared type of a body.
-enum Kind {
+enum BodyKind {
     Json,
     Events,
     Other(String),
 }
 
-fn kind(response: &Response) -> Kind {
+fn kind(response: &Response) -> BodyKind {
     let Some(kind) = header(response, CONTENT_TYPE.as_str()) else {
-        return Kind::Other("missing".to_owned());
+        return BodyKind::Other("missing".to_owned());
     };
     let essence = kind
         .split(';')
@@ -293,9 +293,9 @@ fn kind(response: &Response) -> Kind {
         .trim()
         .to_ascii_lowercase();
     match essence.as_str() {
-        JSON_MIME_TYPE => Kind::Json,
-        EVENT_STREAM_MIME_TYPE => Kind::Events,
-        other => Kind::Other(format!("`{}`", crate::words::told(other, 100))),
+        JSON_MIME_TYPE => BodyKind::Json,
+        EVENT_STREAM_MIME_TYPE => BodyKind::Events,
+        other => BodyKind::Other(format!("`{}`", crate::words::told(other, 100))),
     }
 }
 

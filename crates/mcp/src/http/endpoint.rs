@@ -33,7 +33,7 @@ use crate::server::{OwnerOf, Server};
 /// Bytes of a message that is looked into: those that are of interest are short.
 const LOOKED_INTO: usize = 64 << 10;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type EndpointAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// A server over HTTP: a tower service to mount at `/mcp`.
 #[derive(Clone)]
@@ -66,9 +66,9 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>> + std::fmt::Display,
 {
-    type Response = Answer;
+    type Response = EndpointAnswer;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<EndpointAnswer, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -106,7 +106,7 @@ where
 
 impl<H: ServerHandler> Endpoint<H> {
     /// Answers a request of an earlier revision.
-    async fn earlier<B>(&self, parts: Parts, body: B, conversation: Option<McpConversation>) -> Answer
+    async fn earlier<B>(&self, parts: Parts, body: B, conversation: Option<McpConversation>) -> EndpointAnswer
     where
         B: Body + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -160,7 +160,7 @@ fn looked_into(body: &Bytes) -> Option<Message> {
     (body.len() <= LOOKED_INTO).then(|| serde_json::from_slice(body).ok())?
 }
 
-fn refuse(status: StatusCode, why: String) -> Answer {
+fn refuse(status: StatusCode, why: String) -> EndpointAnswer {
     let mut answer = Response::new(Full::new(Bytes::from(why)).boxed());
     *answer.status_mut() = status;
     let text = HeaderValue::from_static("text/plain; charset=utf-8");

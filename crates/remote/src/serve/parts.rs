@@ -6,7 +6,7 @@ use cellblock_protocol::{FrameLimits, FromKernel, Prefix};
 
 /// Bytes of frames.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FramePart {
     pub(super) bytes: Bytes,
     /// Whether the kernel's output must be sent first: the client does not read it afterward.
     pub(super) ends: bool,
@@ -40,7 +40,7 @@ impl Parts {
     }
 
     /// Returns the next part, of at most `most` bytes; `None` until more bytes arrive.
-    pub(super) fn take(&mut self, most: usize) -> Option<Part> {
+    pub(super) fn take(&mut self, most: usize) -> Option<FramePart> {
         let mut begins_end = false;
         if !self.broken && self.rest == 0 {
             match self.begun() {
@@ -54,7 +54,7 @@ impl Parts {
             length = usize::try_from(self.rest).map_or(length, |rest| rest.min(length));
             self.rest -= length as u64;
         }
-        (length > 0).then(|| Part {
+        (length > 0).then(|| FramePart {
             bytes: self.held.split_to(length).freeze(),
             ends: begins_end || self.broken,
         })
@@ -108,7 +108,7 @@ mod tests {
     }
 
     /// Returns all parts if `size` bytes arrive at a time.
-    fn parts(bytes: &[u8], at_a_time: usize) -> (Vec<Part>, Bytes) {
+    fn parts(bytes: &[u8], at_a_time: usize) -> (Vec<FramePart>, Bytes) {
         let (mut parts, mut taken) = (Parts::default(), Vec::new());
         for piece in bytes.chunks(at_a_time) {
             parts.push(BytesMut::from(piece));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cellblock_protocol::{Blob, Frame, FromGuest, Stream, TerminalSize, ToGuest};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{ANSWER_LIMIT, Answer, Guest, GuestRequest, answered_within, send, unexpected};
+use super::{ANSWER_LIMIT, AnswerSender, Guest, GuestRequest, answered_within, send, unexpected};
 use crate::error::{Error, Result, SandboxErrorKind};
 
 /// Maximum number of unread parts of a command's output; beyond it the command waits.
@@ -115,7 +115,7 @@ impl Guest {
             exec: command.number,
             kill,
         };
-        self.send(message, None, Answer::None).await.map(drop)
+        self.send(message, None, AnswerSender::None).await.map(drop)
     }
 }
 
@@ -136,7 +136,7 @@ async fn run(
         keep: command.keep,
         terminal: command.terminal,
     };
-    let number = send(asks, last, message, None, Answer::Parts(sender)).await?;
+    let number = send(asks, last, message, None, AnswerSender::Parts(sender)).await?;
     Ok(RunningCommand { events, number })
 }
 
@@ -286,14 +286,21 @@ impl GuestLink {
     ) -> Result<(Frame<FromGuest>, u64)> {
         let (answer, answered) = oneshot::channel();
         // The sender is dropped before the answer comes, so that waiting does not keep the guest.
-        let number = send(&self.asks()?, &self.last, message, blob, Answer::Once(answer)).await?;
+        let number = send(
+            &self.asks()?,
+            &self.last,
+            message,
+            blob,
+            AnswerSender::Once(answer),
+        )
+        .await?;
         let frame = answered_within(answered, limit, action, object).await?;
         Ok((frame, number))
     }
 
     /// Sends something that has no answer.
     pub(super) async fn tell(&self, message: ToGuest) -> Result<()> {
-        send(&self.asks()?, &self.last, message, None, Answer::None)
+        send(&self.asks()?, &self.last, message, None, AnswerSender::None)
             .await
             .map(drop)
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use cellblock_protocol::{FileDifference, FromGuest, ToGuest};
 
-use super::{Answer, Guest, unexpected};
+use super::{AnswerSender, Guest, unexpected};
 use crate::error::{DuringIo, Result};
 
 /// Number of bytes of a snapshot that are copied at once.
@@ -59,7 +59,7 @@ impl Guest {
     /// Kills the processes that a rollback has stopped, once it needs the processors no more; does
     /// not wait for their end.
     pub async fn kill_stopped(&self) -> Result<()> {
-        self.send(ToGuest::KillStopped, None, Answer::None)
+        self.send(ToGuest::KillStopped, None, AnswerSender::None)
             .await
             .map(drop)
     }

@@ -22,7 +22,7 @@ pub(super) struct Event {
 type Key = (&'static str, String);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct StoreInner {
     objects: BTreeMap<Key, Value>,
     log: Vec<Event>,
     /// Version of the last change, and of the last one that is forgotten.
@@ -34,7 +34,7 @@ struct Inner {
 /// All objects of a cluster.
 #[derive(Debug)]
 pub(super) struct Store {
-    inner: Mutex<Inner>,
+    inner: Mutex<StoreInner>,
     changed: watch::Sender<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Default for Store {
 }
 
 impl Store {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, StoreInner> {
         self.inner.lock()
     }
 
@@ -171,7 +171,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreInner {
     fn record(&mut self, resource: &Resource, kind: &'static str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());

@@ -29,7 +29,7 @@ pub(super) struct Assembler {
 struct ItemState {
     index: Option<u64>,
     id: Option<String>,
-    kind: Kind,
+    kind: ItemKind,
     /// Whether any of it was returned.
     said: bool,
     /// Whether it was returned in the form that only the server reads.
@@ -37,7 +37,7 @@ struct ItemState {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum ItemKind {
     Message,
     Reasoning,
     Call { call: usize, arguments: String },
@@ -58,7 +58,7 @@ impl Assembler {
     fn say(
         &mut self,
         event: &Value,
-        kind: &Kind,
+        kind: &ItemKind,
         make: fn(String) -> ModelEvent,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ProviderError> {
@@ -78,8 +78,8 @@ impl Assembler {
         match item["type"].as_str() {
             Some("message") => {
                 let seen = self
-                    .find(event, &Kind::Message)
-                    .map_or_else(|| self.add(event, Kind::Message), Ok)?;
+                    .find(event, &ItemKind::Message)
+                    .map_or_else(|| self.add(event, ItemKind::Message), Ok)?;
                 let parts = item["content"].as_array().map_or(&[][..], Vec::as_slice);
                 for part in parts.iter().filter(|_| !self.items[seen].said) {
                     match (part["text"].as_str(), part["refusal"].as_str()) {
@@ -98,8 +98,8 @@ impl Assembler {
             }
             Some("reasoning") => {
                 let seen = self
-                    .find(event, &Kind::Reasoning)
-                    .map_or_else(|| self.add(event, Kind::Reasoning), Ok)?;
+                    .find(event, &ItemKind::Reasoning)
+                    .map_or_else(|| self.add(event, ItemKind::Reasoning), Ok)?;
                 let texts = |key: &str| item[key].as_array().map_or(&[][..], Vec::as_slice).iter();
                 // The reasoning itself if there is any, else its summary.
                 let parts: Vec<_> = texts("content")
@@ -148,7 +148,7 @@ impl Assembler {
         let id = given.map_or_else(|| self.ids.mint("call"), str::to_owned);
         let call = self.calls.len();
         let arguments = String::new();
-        let seen = self.add(event, Kind::Call { call, arguments })?;
+        let seen = self.add(event, ItemKind::Call { call, arguments })?;
         self.calls.push(id.clone());
         out.push_back(ModelEvent::CallBegin { call, id, name });
         Ok(seen)
@@ -161,7 +161,7 @@ impl Assembler {
         delta: &str,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ProviderError> {
-        if let Kind::Call { call, arguments } = &mut self.items[seen].kind
+        if let ItemKind::Call { call, arguments } = &mut self.items[seen].kind
             && !delta.is_empty()
         {
             if arguments.len() + delta.len() > MAX_ARGUMENTS {
@@ -186,7 +186,7 @@ impl Assembler {
         whole: &str,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ProviderError> {
-        let Kind::Call { arguments, .. } = &self.items[seen].kind else {
+        let ItemKind::Call { arguments, .. } = &self.items[seen].kind else {
             return Ok(());
         };
         match whole.strip_prefix(arguments.as_str()) {
@@ -212,7 +212,7 @@ impl Assembler {
     }
 
     /// Returns the item of an event: by its id, or else its number, or else the last of its kind.
-    fn find(&self, event: &Value, kind: &Kind) -> Option<usize> {
+    fn find(&self, event: &Value, kind: &ItemKind) -> Option<usize> {
         let same = std::mem::discriminant(kind);
         let mut of_kind = (0..self.items.len())
             .rev()
@@ -233,10 +233,10 @@ impl Assembler {
 
     fn find_call(&self, event: &Value) -> Option<usize> {
         let arguments = String::new();
-        self.find(event, &Kind::Call { call: 0, arguments })
+        self.find(event, &ItemKind::Call { call: 0, arguments })
     }
 
-    fn add(&mut self, event: &Value, kind: Kind) -> Result<usize, ProviderError> {
+    fn add(&mut self, event: &Value, kind: ItemKind) -> Result<usize, ProviderError> {
         if self.items.len() == MAX_ITEMS {
             return Err(ProviderError::malformed(format!(
                 "it has more than {MAX_ITEMS} items"
@@ -264,12 +264,12 @@ impl Assemble for Assembler {
                 Ok(())
             }
             "response.output_item.done" => self.item(event, out),
-            "response.output_text.delta" => self.say(event, &Kind::Message, ModelEvent::Text, out),
-            "response.refusal.delta" => self.say(event, &Kind::Message, ModelEvent::Refusal, out),
+            "response.output_text.delta" => self.say(event, &ItemKind::Message, ModelEvent::Text, out),
+            "response.refusal.delta" => self.say(event, &ItemKind::Message, ModelEvent::Refusal, out),
             "response.reasoning_text.delta"
             | "response.reasoning.delta"
             | "response.reasoning_summary_text.delta" => {
-                self.say(event, &Kind::Reasoning, ModelEvent::Reasoning, out)
+                self.say(event, &ItemKind::Reasoning, ModelEvent::Reasoning, out)
             }
             "response.function_call_arguments.delta" => match self.find_call(event) {
                 Some(seen) => self.grow(seen, event["delta"].as_str().unwrap_or_default(), out),
@@ -303,7 +303,7 @@ impl Assemble for Assembler {
             .ok_or(ProviderError::Cut)?;
         for item in &self.items {
             // Missing arguments are an empty object, not an error.
-            if let Kind::Call { call, arguments } = &item.kind
+            if let ItemKind::Call { call, arguments } = &item.kind
                 && arguments.trim().is_empty()
             {
                 let (call, delta) = (*call, "{}".to_owned());

@@ -222,7 +222,7 @@ fn the_order_rejects_the_same_events_as_a_strict_client() {
 
 /// Change of a draft; numbers choose among the open items.
 #[derive(Clone, Debug)]
-enum Step {
+enum DraftStep {
     Begin(u8),
     Grow(usize, String),
     Interpret(usize),
@@ -240,17 +240,17 @@ enum Slot {
     Tool(McpSlot),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = DraftStep> {
     prop_oneof![
-        (0..6u8).prop_map(Step::Begin),
-        (any::<usize>(), ".{0,3}").prop_map(|(at, text)| Step::Grow(at, text)),
-        any::<usize>().prop_map(Step::Interpret),
-        any::<usize>().prop_map(Step::Annotate),
-        (any::<usize>(), 0..3u8).prop_map(|(at, status)| Step::End(at, status)),
+        (0..6u8).prop_map(DraftStep::Begin),
+        (any::<usize>(), ".{0,3}").prop_map(|(at, text)| DraftStep::Grow(at, text)),
+        any::<usize>().prop_map(DraftStep::Interpret),
+        any::<usize>().prop_map(DraftStep::Annotate),
+        (any::<usize>(), 0..3u8).prop_map(|(at, status)| DraftStep::End(at, status)),
     ]
 }
 
-fn play(steps: Vec<Step>, end: u8) -> Vec<StreamEvent> {
+fn play(steps: Vec<DraftStep>, end: u8) -> Vec<StreamEvent> {
     let mut draft = Draft::begin(response());
     let mut ids = Ids::counted();
     let mut slots = Vec::new();
@@ -258,22 +258,24 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<StreamEvent> {
     for step in steps {
         let open = slots.len();
         match step {
-            Step::Begin(0) => slots.push(Slot::Message(draft.message(ids.mint("msg")))),
-            Step::Begin(1) => slots.push(Slot::Reasoning(draft.reasoning(ids.mint("rs")))),
-            Step::Begin(2) => {
+            DraftStep::Begin(0) => slots.push(Slot::Message(draft.message(ids.mint("msg")))),
+            DraftStep::Begin(1) => slots.push(Slot::Reasoning(draft.reasoning(ids.mint("rs")))),
+            DraftStep::Begin(2) => {
                 let call = draft.function_call(ids.mint("fc"), ids.mint("call"), None, "f".to_owned());
                 slots.push(Slot::Call(call));
             }
-            Step::Begin(3) => slots.push(Slot::List(draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned()))),
-            Step::Begin(4) => {
+            DraftStep::Begin(3) => {
+                slots.push(Slot::List(draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned())))
+            }
+            DraftStep::Begin(4) => {
                 let call = draft.mcp_call(ids.mint("mcp"), "shelf".to_owned(), "read".to_owned());
                 slots.push(Slot::Tool(call));
             }
-            Step::Begin(_) => slots.push(Slot::Interpreter(
+            DraftStep::Begin(_) => slots.push(Slot::Interpreter(
                 draft.interpreter(ids.mint("ci"), "c".to_owned()),
             )),
             _ if open == 0 => {}
-            Step::Grow(at, text) => match &slots[at % open] {
+            DraftStep::Grow(at, text) => match &slots[at % open] {
                 Slot::Message(slot) if text.len() == 1 => draft.refuse(slot, text),
                 Slot::Message(slot) => draft.text(slot, text),
                 Slot::Reasoning(slot) => draft.think(slot, text),
@@ -282,17 +284,17 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<StreamEvent> {
                 Slot::List(_) => {}
                 Slot::Tool(slot) => draft.mcp_arguments(slot, text),
             },
-            Step::Interpret(at) => match &slots[at % open] {
+            DraftStep::Interpret(at) => match &slots[at % open] {
                 Slot::Interpreter(slot) => draft.interpret(slot),
                 Slot::Tool(slot) => draft.call_mcp(slot),
                 _ => {}
             },
-            Step::Annotate(at) => {
+            DraftStep::Annotate(at) => {
                 if let Slot::Message(slot) = &slots[at % open] {
                     draft.annotate(slot, Annotation::Other(json!({"type": "url_citation"})));
                 }
             }
-            Step::End(at, status) => match slots.remove(at % open) {
+            DraftStep::End(at, status) => match slots.remove(at % open) {
                 Slot::Message(slot) => draft.end_message(slot),
                 Slot::Reasoning(slot) => draft.end_reasoning(slot),
                 Slot::Call(slot) => draft.end_function_call(slot),

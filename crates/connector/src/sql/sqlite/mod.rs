@@ -23,12 +23,12 @@ use super::tables::TableColumn;
 const STEPS: i32 = 1000;
 
 /// End of a call's time.
-struct End {
+struct SqliteEnd {
     stopped: Arc<AtomicBool>,
     until: Instant,
 }
 
-impl End {
+impl SqliteEnd {
     fn has_come(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
@@ -51,7 +51,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(Sqlite) -> Result<T, ConnectorError> + Send + 'static,
 ) -> Result<T, ConnectorError> {
     let stop = Stop(Arc::default());
-    let end = End {
+    let end = SqliteEnd {
         stopped: Arc::clone(&stop.0),
         until,
     };
@@ -68,7 +68,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 pub(super) struct Sqlite(Connection);
 
 impl Sqlite {
-    fn open(path: &Path, limits: Limits, end: End) -> Result<Self, ConnectorError> {
+    fn open(path: &Path, limits: Limits, end: SqliteEnd) -> Result<Self, ConnectorError> {
         let opened = Self::opened(path, limits, end);
         opened.map_err(|error| {
             // The path is not for the sandbox.
@@ -82,7 +82,7 @@ impl Sqlite {
         })
     }
 
-    fn opened(path: &Path, limits: Limits, end: End) -> rusqlite::Result<Self> {
+    fn opened(path: &Path, limits: Limits, end: SqliteEnd) -> rusqlite::Result<Self> {
         // Without URIs, which could name another file system or mode.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut database = Connection::open_with_flags(path, flags)?;

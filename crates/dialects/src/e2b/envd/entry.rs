@@ -11,7 +11,7 @@ use super::connect::{Fault, RpcResult};
 pub(super) struct Entry {
     pub(super) name: String,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: EnvdFileType,
     pub(super) path: String,
     size: String,
     mode: u32,
@@ -26,7 +26,7 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(clippy::enum_variant_names, reason = "they are written so")]
-enum Kind {
+enum EnvdFileType {
     FileTypeFile,
     FileTypeDirectory,
     FileTypeSymlink,

@@ -251,15 +251,15 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum RoomStep {
         Take(usize),
         GiveBack(usize),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<RoomStep>> {
         let step = prop_oneof![
-            2 => (0..OWNERS.len()).prop_map(Step::Take),
-            1 => any::<usize>().prop_map(Step::GiveBack),
+            2 => (0..OWNERS.len()).prop_map(RoomStep::Take),
+            1 => any::<usize>().prop_map(RoomStep::GiveBack),
         ];
         proptest::collection::vec(step, 0..60)
     }
@@ -281,7 +281,7 @@ mod tests {
             let mut taken: Vec<&str> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Take(owner) => {
+                    RoomStep::Take(owner) => {
                         let owner = OWNERS[owner];
                         let own = taken.iter().filter(|it| **it == owner).count();
                         match room.take(owner) {
@@ -300,10 +300,10 @@ mod tests {
                             }
                         }
                     }
-                    Step::GiveBack(at) if !taken.is_empty() => {
+                    RoomStep::GiveBack(at) if !taken.is_empty() => {
                         room.give_back(taken.swap_remove(at % taken.len()));
                     }
-                    Step::GiveBack(_) => {}
+                    RoomStep::GiveBack(_) => {}
                 }
                 let owners = OWNERS.iter().filter(|owner| taken.contains(*owner)).count();
                 let counted = room.taken();

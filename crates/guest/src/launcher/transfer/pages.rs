@@ -28,7 +28,7 @@ const ADDRESS: u64 = (1 << 55) - 1;
 
 /// Treatment of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum PageStep {
     Skip,
     Compare,
     Copy,
@@ -59,13 +59,13 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
             let steps: Vec<_> = (0..count)
                 .map(|index| match (entries[0][index], again[index]) {
                     (one, same) if one == same => step(one, entries[1][index], shown.is_some()),
-                    _ => Step::Copy,
+                    _ => PageStep::Copy,
                 })
                 .collect();
             let new = |entry: &u64| entry & (PRESENT | SWAPPED) == 0;
             if count == PART
                 && area.backing == AreaBacking::Memory
-                && steps.iter().all(|it| *it == Step::Copy)
+                && steps.iter().all(|it| *it == PageStep::Copy)
                 && entries[1].iter().all(new)
             {
                 to.back_by_large_page(at, PART * PAGE)?;
@@ -76,12 +76,12 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
                 let length = steps[first..].iter().take_while(|step| **step == kind).count();
                 let (start, size) = (at + first as u64 * STEP, length * PAGE);
                 match kind {
-                    Step::Skip => {}
-                    Step::Copy => {
+                    PageStep::Skip => {}
+                    PageStep::Copy => {
                         from.read(start, &mut content[..size])?;
                         to.write(start, &content[..size])?;
                     }
-                    Step::Compare => {
+                    PageStep::Compare => {
                         from.read(start, &mut content[..size])?;
                         to.read(start, &mut other[..size])?;
                         let pairs = content[..size].chunks(PAGE).zip(other[..size].chunks(PAGE));
@@ -119,7 +119,7 @@ pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> 
             let pairs = entries[0].iter().zip(&entries[1]).take(count);
             if pairs
                 .clone()
-                .all(|(one, two)| step(*one, *two, false) == Step::Skip)
+                .all(|(one, two)| step(*one, *two, false) == PageStep::Skip)
             {
                 continue;
             }
@@ -135,23 +135,23 @@ pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> 
 }
 
 /// Decides what to do with a page, by its entries in both.
-fn step(one: u64, two: u64, shown: bool) -> Step {
+fn step(one: u64, two: u64, shown: bool) -> PageStep {
     let memory = |entry: u64| entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0;
     if !memory(one) && !memory(two) {
         // Untouched, or unchanged content of one file.
-        Step::Skip
+        PageStep::Skip
     } else if one & two & PRESENT == 0 {
-        Step::Copy
+        PageStep::Copy
     } else if shown && one & ADDRESS != 0 && two & ADDRESS != 0 {
         if one & ADDRESS == two & ADDRESS {
-            Step::Skip
+            PageStep::Skip
         } else {
-            Step::Copy
+            PageStep::Copy
         }
     } else if (one | two) & (ALONE | OF_FILE) != 0 {
-        Step::Copy
+        PageStep::Copy
     } else {
-        Step::Compare
+        PageStep::Compare
     }
 }
 
@@ -197,21 +197,21 @@ mod tests {
     fn only_what_is_surely_the_same_page_is_skipped() {
         let page = |address: u64| PRESENT | address;
         for (one, two, shown, expected) in [
-            (0, 0, false, Step::Skip),
-            (page(1) | OF_FILE, page(1) | OF_FILE, false, Step::Skip),
-            (page(1) | OF_FILE, 0, true, Step::Skip),
-            (page(1), page(1), true, Step::Skip),
-            (page(1), page(2), true, Step::Copy),
+            (0, 0, false, PageStep::Skip),
+            (page(1) | OF_FILE, page(1) | OF_FILE, false, PageStep::Skip),
+            (page(1) | OF_FILE, 0, true, PageStep::Skip),
+            (page(1), page(1), true, PageStep::Skip),
+            (page(1), page(2), true, PageStep::Copy),
             // The host may not see addresses after all.
-            (page(0), page(0), true, Step::Compare),
-            (page(0), page(0), false, Step::Compare),
-            (page(0) | ALONE, page(0), false, Step::Copy),
-            (page(0), page(0) | ALONE, false, Step::Copy),
-            (page(0), page(0) | OF_FILE, false, Step::Copy),
-            (page(1), 0, true, Step::Copy),
-            (0, page(1), true, Step::Copy),
-            (SWAPPED, SWAPPED, true, Step::Copy),
-            (SWAPPED, page(1), false, Step::Copy),
+            (page(0), page(0), true, PageStep::Compare),
+            (page(0), page(0), false, PageStep::Compare),
+            (page(0) | ALONE, page(0), false, PageStep::Copy),
+            (page(0), page(0) | ALONE, false, PageStep::Copy),
+            (page(0), page(0) | OF_FILE, false, PageStep::Copy),
+            (page(1), 0, true, PageStep::Copy),
+            (0, page(1), true, PageStep::Copy),
+            (SWAPPED, SWAPPED, true, PageStep::Copy),
+            (SWAPPED, page(1), false, PageStep::Copy),
         ] {
             assert_eq!(step(one, two, shown), expected, "{one:x} {two:x} {shown}");
         }

@@ -235,17 +235,17 @@ async fn a_launcher_that_is_dropped_loses_its_socket() {
 
 /// Reply of a launcher to requests: the reply to one of them, again to one that has its reply, or to none.
 #[derive(Clone, Debug)]
-enum Answer {
+enum LauncherAnswer {
     Next(usize),
     Again(usize),
     Unknown(u64),
 }
 
-fn answers() -> impl Strategy<Value = Vec<Answer>> {
+fn answers() -> impl Strategy<Value = Vec<LauncherAnswer>> {
     let answer = prop_oneof![
-        4 => any::<usize>().prop_map(Answer::Next),
-        1 => any::<usize>().prop_map(Answer::Again),
-        1 => (100..u64::MAX).prop_map(Answer::Unknown),
+        4 => any::<usize>().prop_map(LauncherAnswer::Next),
+        1 => any::<usize>().prop_map(LauncherAnswer::Again),
+        1 => (100..u64::MAX).prop_map(LauncherAnswer::Unknown),
     ];
     proptest::collection::vec(answer, 0..20)
 }
@@ -271,14 +271,14 @@ proptest! {
                 let mut closed = Vec::new();
                 for answer in answers {
                     let (id, kernel) = match answer {
-                        Answer::Next(at) if !open.is_empty() => {
+                        LauncherAnswer::Next(at) if !open.is_empty() => {
                             let next = open.swap_remove(at % open.len());
                             closed.push(next.0);
                             next
                         }
-                        Answer::Again(at) if !closed.is_empty() => (closed[at % closed.len()], 99),
-                        Answer::Unknown(id) => (id, 99),
-                        Answer::Next(_) | Answer::Again(_) => continue,
+                        LauncherAnswer::Again(at) if !closed.is_empty() => (closed[at % closed.len()], 99),
+                        LauncherAnswer::Unknown(id) => (id, 99),
+                        LauncherAnswer::Next(_) | LauncherAnswer::Again(_) => continue,
                     };
                     played.replies(id, Ok(LauncherReply::Kernel { kernel })).await;
                 }
