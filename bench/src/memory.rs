@@ -81,13 +81,13 @@ impl ProcessTree {
 /// The first process of the outer wall, as tools on the host show it.
 const KEEP: &str = "cellblock-keep";
 
-struct Process {
+struct ProcessRow {
     name: String,
     parent: u32,
 }
 
 /// Every process of the machine by its id.
-fn processes() -> Result<HashMap<u32, Process>> {
+fn processes() -> Result<HashMap<u32, ProcessRow>> {
     let mut found = HashMap::new();
     for entry in fs::read_dir("/proc").context("list processes")?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -98,14 +98,14 @@ fn processes() -> Result<HashMap<u32, Process>> {
         };
         if let Some((name, parent)) = parse(&stat) {
             let name = name.to_owned();
-            found.insert(pid, Process { name, parent });
+            found.insert(pid, ProcessRow { name, parent });
         }
     }
     Ok(found)
 }
 
 /// The descendants of a process. Other programs' sandboxes on the machine are none of them.
-fn below(all: &HashMap<u32, Process>, root: u32) -> Vec<u32> {
+fn below(all: &HashMap<u32, ProcessRow>, root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for (pid, process) in all {
         children.entry(process.parent).or_default().push(*pid);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_at_any_depth_and_others_are_not() {
-        let process = |parent| Process {
+        let process = |parent| ProcessRow {
             name: String::new(),
             parent,
         };

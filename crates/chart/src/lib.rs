@@ -54,7 +54,7 @@ pub struct CheckedChart {
 
 /// A chart as it is stored.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ChartDocument<'a> {
     kind: &'static str,
     title: Option<&'a str>,
     alt: Option<&'a str>,
@@ -108,7 +108,7 @@ impl CheckedChart {
     /// Returns the canonical JSON `{"kind":"chart","title":…,"alt":…,"spec":{…},"data":[…]}`, whose
     /// sha256 is its id: the order of keys is fixed, and those of a row are sorted.
     pub fn document(&self) -> Vec<u8> {
-        let document = Document {
+        let document = ChartDocument {
             kind: "chart",
             title: self.title.as_deref(),
             alt: self.alt.as_deref(),

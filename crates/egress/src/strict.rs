@@ -20,17 +20,17 @@ const PIECE: u64 = 64 << 10;
 
 /// The results for the heads that the parser has read and the service has not, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Verdicts(Arc<Mutex<VecDeque<Verdict>>>);
+pub(crate) struct Verdicts(Arc<Mutex<VecDeque<FramingVerdict>>>);
 
-pub(crate) type Verdict = Result<BodyFraming, &'static str>;
+pub(crate) type FramingVerdict = Result<BodyFraming, &'static str>;
 
 impl Verdicts {
-    fn push(&self, verdict: Verdict) {
+    fn push(&self, verdict: FramingVerdict) {
         self.0.lock().push_back(verdict);
     }
 
     /// Returns the result for the next head. There is one for each request that the parser returns.
-    pub(crate) fn next(&self) -> Verdict {
+    pub(crate) fn next(&self) -> FramingVerdict {
         let next = self.0.lock().pop_front();
         next.unwrap_or(Err("its head could not be checked"))
     }

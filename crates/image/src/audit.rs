@@ -91,17 +91,17 @@ impl AuditReport {
 
 #[derive(Deserialize)]
 struct Clients {
-    client: Vec<Client>,
+    client: Vec<AuditClient>,
 }
 
 #[derive(Deserialize)]
-struct Client {
+struct AuditClient {
     name: String,
     imports: Vec<String>,
     reason: String,
 }
 
-fn clients() -> Vec<Client> {
+fn clients() -> Vec<AuditClient> {
     let known: Clients =
         toml::from_str(include_str!("clients.toml")).expect("a test reads the embedded list");
     known.client
@@ -130,7 +130,7 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &PackagePolicy) -> Res
         known_clients: known.len(),
         ..AuditReport::default()
     };
-    let mut note = |client: &Client, how, path: &Path| {
+    let mut note = |client: &AuditClient, how, path: &Path| {
         report.findings.push(AuditFinding {
             client: client.name.clone(),
             reason: client.reason.clone(),
@@ -183,7 +183,7 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &PackagePolicy) -> Res
             }
         }
     }
-    let sealed = Client {
+    let sealed = AuditClient {
         name: "archive".to_owned(),
         imports: Vec::new(),
         reason: "code that cannot be audited".to_owned(),

@@ -44,7 +44,7 @@ pub(super) fn build(
     lock: &Lock,
     sink: &Sink,
 ) -> Result<String> {
-    let room = Room {
+    let room = BuildDirectory {
         path: home.staging(key),
     };
     let running = BuildGuard::start()?;
@@ -58,7 +58,7 @@ pub(super) fn build(
 }
 
 fn build_in(
-    room: &Room,
+    room: &BuildDirectory,
     home: &Home,
     spec: &ImageSpec,
     fresh: bool,
@@ -89,11 +89,11 @@ fn build_in(
 }
 
 /// The directory in which an image is being built.
-struct Room {
+struct BuildDirectory {
     path: PathBuf,
 }
 
-impl Room {
+impl BuildDirectory {
     fn image(&self) -> PathBuf {
         self.path.join("image")
     }
@@ -141,7 +141,7 @@ impl Room {
 }
 
 /// Copies the interpreter and installs the packages, side by side: one reads the disk, the other the network.
-fn gather(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
+fn gather(room: &BuildDirectory, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
     let kept = room
         .done::<Base>("interpreter")
         .filter(|it| room.python().join(&it.copied.interpreter).is_file());
@@ -180,7 +180,13 @@ fn gather(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
 }
 
 /// Installs the packages beside the image, for the interpreter `program`.
-fn install_packages(room: &Room, spec: &ImageSpec, program: &Path, uv: &Uv, sink: &Sink) -> Result<()> {
+fn install_packages(
+    room: &BuildDirectory,
+    spec: &ImageSpec,
+    program: &Path,
+    uv: &Uv,
+    sink: &Sink,
+) -> Result<()> {
     if room.done::<()>("packages").is_some() {
         sink.line("using the packages from an earlier build");
         return Ok(());
@@ -209,7 +215,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, program: &Path, uv: &Uv, sink
     Ok(())
 }
 
-fn put_packages_in_place(room: &Room, copied: &InterpreterCopy) -> Result<()> {
+fn put_packages_in_place(room: &BuildDirectory, copied: &InterpreterCopy) -> Result<()> {
     if room.done::<()>("packages").is_some() {
         return Ok(());
     }
@@ -223,7 +229,7 @@ fn put_packages_in_place(room: &Room, copied: &InterpreterCopy) -> Result<()> {
     install::keep_bytecode(&python, |_| false)
 }
 
-fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Result<Manifest> {
+fn finish(room: &BuildDirectory, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Result<Manifest> {
     let python = room.python();
     let site = python.join(&base.copied.stdlib).join("site-packages");
     install::link_fonts(&python, &base.copied.stdlib, &spec.fonts)?;
@@ -310,7 +316,7 @@ fn compile_and_check(
     Ok(checked)
 }
 
-impl Room {
+impl BuildDirectory {
     /// Removes incomplete stages: their next attempt starts from scratch.
     fn tidy(&self) -> Result<()> {
         let Some(base) = self.done::<Base>("interpreter") else {

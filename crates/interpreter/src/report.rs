@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellblock_artifact::{ArtifactId, Kind};
 use cellblock_sandbox::backend::Lack;
-use cellblock_sandbox::jail::protection::{Protection, State};
+use cellblock_sandbox::jail::protection::{Protection, ProtectionStatus};
 use cellblock_sandbox::limits::NetworkPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -279,11 +279,11 @@ impl From<SandboxReport> for SandboxJson {
 }
 
 /// A protection's name, and its state as it is printed.
-fn protection((protection, state): (Protection, State)) -> (String, ProtectionState) {
+fn protection((protection, state): (Protection, ProtectionStatus)) -> (String, ProtectionState) {
     let state = match state {
-        State::Active => ProtectionState::Active,
-        State::Degraded { reason } => ProtectionState::Degraded { reason },
-        State::Disabled => ProtectionState::Disabled,
+        ProtectionStatus::Active => ProtectionState::Active,
+        ProtectionStatus::Degraded { reason } => ProtectionState::Degraded { reason },
+        ProtectionStatus::Disabled => ProtectionState::Disabled,
     };
     (protection.to_string(), state)
 }

@@ -48,7 +48,7 @@ pub fn start(
             None => return Ok(()),
         }
         let entered = enter(plan).and_then(|()| may_enter_rooms(theirs.as_fd()));
-        let failure = entered.as_ref().err().map(Failure::of);
+        let failure = entered.as_ref().err().map(KeepFailure::of);
         fds::send(&theirs, &failure, &[])?;
         entered?;
         // The parent treats the end of this socket as a failed start, so it stays open exactly
@@ -61,7 +61,7 @@ pub fn start(
         plan.ids.write(child.pid)?;
         trees.adopt_keep(child.pid)?;
         fds::send(ours.as_fd(), &(), &[])?;
-        match fds::receive::<Option<Failure>>(ours.as_fd())? {
+        match fds::receive::<Option<KeepFailure>>(ours.as_fd())? {
             Some((None, _)) => Ok(()),
             Some((Some(failure), _)) => Err(failure.into()),
             None => Err(Error::Child("the keep exited during its setup".into())),
@@ -96,13 +96,13 @@ fn enter(plan: &KeepPlan) -> Result<()> {
 
 /// A failure of a keep, on its way to the launcher.
 #[derive(Debug, Serialize, Deserialize)]
-struct Failure {
+struct KeepFailure {
     text: String,
     /// The protection that the machine lacks because it refuses the failed step.
     lacks: Option<Protection>,
 }
 
-impl Failure {
+impl KeepFailure {
     fn of(error: &Error) -> Self {
         match error {
             Error::Missing { protection, reason } => Self {
@@ -117,8 +117,8 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<KeepFailure> for Error {
+    fn from(failure: KeepFailure) -> Self {
         match failure.lacks {
             Some(protection) => Self::Missing {
                 protection,

@@ -5,7 +5,7 @@ use std::fs;
 use crate::cgroup::{Controller, Trees};
 use crate::error::Result;
 use crate::ids::KeepIds;
-use crate::protection::{Demand, Demands, Protection, Report, State};
+use crate::protection::{Demand, Demands, Protection, ProtectionStatus, Report};
 use crate::{landlock, subordinate, walled};
 
 /// Checks the policy against the machine. Returns every protection's state, or an error for the
@@ -45,9 +45,9 @@ fn states(demands: &Demands, ids: KeepIds, trees: &Trees, bare: Option<&str>) ->
             _ => None,
         };
         let state = match lacking {
-            _ if demands.of(protection) == Demand::Disabled => State::Disabled,
+            _ if demands.of(protection) == Demand::Disabled => ProtectionStatus::Disabled,
             Some(reason) => demands.lacking(protection, reason)?,
-            None => State::Active,
+            None => ProtectionStatus::Active,
         };
         report.note(protection, state);
     }

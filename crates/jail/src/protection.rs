@@ -204,15 +204,19 @@ impl Demands {
     }
 
     /// Turns a missing protection into an error or a degraded state, depending on the demand.
-    pub fn lacking(&self, protection: Protection, reason: impl Into<String>) -> crate::Result<State> {
+    pub fn lacking(
+        &self,
+        protection: Protection,
+        reason: impl Into<String>,
+    ) -> crate::Result<ProtectionStatus> {
         let reason = reason.into();
         match self.of(protection) {
             Demand::Strict => Err(crate::Error::Missing {
                 protection,
                 reason: format!("{reason}; {}", protection.remedy()),
             }),
-            Demand::Degradable => Ok(State::Degraded { reason }),
-            Demand::Disabled => Ok(State::Disabled),
+            Demand::Degradable => Ok(ProtectionStatus::Degraded { reason }),
+            Demand::Disabled => Ok(ProtectionStatus::Disabled),
         }
     }
 }
@@ -220,7 +224,7 @@ impl Demands {
 /// State of one protection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-pub enum State {
+pub enum ProtectionStatus {
     /// In force.
     Active,
     /// The machine lacks it, and the policy allows that.
@@ -235,17 +239,17 @@ pub enum State {
 /// The state of every protection of a running sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Report(pub BTreeMap<Protection, State>);
+pub struct Report(pub BTreeMap<Protection, ProtectionStatus>);
 
 impl Report {
     /// Records the state of one protection.
-    pub fn note(&mut self, protection: Protection, state: State) {
+    pub fn note(&mut self, protection: Protection, state: ProtectionStatus) {
         self.0.insert(protection, state);
     }
 
     /// Returns whether a protection is in force.
     pub fn is_active(&self, protection: Protection) -> bool {
-        self.0.get(&protection) == Some(&State::Active)
+        self.0.get(&protection) == Some(&ProtectionStatus::Active)
     }
 }
 
@@ -269,7 +273,7 @@ mod tests {
         let state = Demands::default().lacking(Protection::Landlock, "ABI 0").unwrap();
         assert_eq!(
             state,
-            State::Degraded {
+            ProtectionStatus::Degraded {
                 reason: "ABI 0".into()
             }
         );

@@ -39,7 +39,7 @@ pub(super) struct ListReader {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page {
+struct ToolPage {
     tools: Vec<Value>,
     #[serde(default)]
     next_cursor: Option<String>,
@@ -51,7 +51,7 @@ impl ListReader {
     /// Reads a page.
     pub(super) fn page(&mut self, text: &RawValue, most_bytes: u64) -> Result<(), Failure> {
         scan::check(text.get(), most_bytes)?;
-        let page: Page = serde_json::from_str(text.get())
+        let page: ToolPage = serde_json::from_str(text.get())
             .map_err(|error| Failure::unread("its list of tools is malformed", error))?;
         let keep = page
             .ttl_ms

@@ -48,12 +48,12 @@ impl McpConversation {
     }
 }
 
-type Calls = HashMap<(McpConversation, RequestId), CancellationToken>;
+type OpenCalls = HashMap<(McpConversation, RequestId), CancellationToken>;
 
 /// The calls that are at work.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversations {
-    calls: Arc<Mutex<Calls>>,
+    calls: Arc<Mutex<OpenCalls>>,
     ended: Arc<Mutex<EndedConversations>>,
 }
 
@@ -115,7 +115,7 @@ impl Conversations {
         ended.latest.contains(&ended.hasher.hash_one(conversation))
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
+    fn calls(&self) -> MutexGuard<'_, OpenCalls> {
         self.calls.lock()
     }
 

@@ -12,13 +12,13 @@ use crate::refusal::Refusal;
 /// Reason that an interpreter could not be started.
 pub type StartError = Box<dyn Error + Send + Sync>;
 
-type Start = Box<dyn Fn() -> BoxFuture<'static, Result<Interpreter, StartError>> + Send + Sync>;
+type InterpreterStart = Box<dyn Fn() -> BoxFuture<'static, Result<Interpreter, StartError>> + Send + Sync>;
 
 /// The interpreter that sessions are made by. Clients expect an answer to their first request at
 /// once, an image may take minutes to build: so it may come later than the server.
 pub struct LazyInterpreter {
     interpreter: OnceCell<Interpreter>,
-    start: Option<Start>,
+    start: Option<InterpreterStart>,
 }
 
 impl LazyInterpreter {

@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, ProtectionStatus, Report};
 use parking_lot::Mutex;
 
 use cellblock_sandbox::backend::{Backend, BoxFuture, Lack, Sandbox};
@@ -47,7 +47,7 @@ pub use wire::MAX_MESSAGE;
 
 use link::{Link, unexpected};
 use sandbox::RemoteSandbox;
-use wire::{Answer, Hello, RemoteRequest};
+use wire::{Hello, RemoteAnswer, RemoteRequest};
 
 /// Maximum time for a server to describe its image.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(30);
@@ -178,7 +178,7 @@ impl RemoteBackend {
             .ask(RemoteRequest::Audit {}, "audit its image", LAYER_LIMIT)
             .await?
         {
-            Answer::Audit { report } => Ok(report),
+            RemoteAnswer::Audit { report } => Ok(report),
             _ => Err(unexpected()),
         }
     }
@@ -190,7 +190,7 @@ impl RemoteBackend {
             requirements: requirements.to_vec(),
         };
         match link.ask(ask, "install packages", LAYER_LIMIT).await? {
-            Answer::Layer { id } if cellblock_image::layer::is_layer(&id) => Ok(id),
+            RemoteAnswer::Layer { id } if cellblock_image::layer::is_layer(&id) => Ok(id),
             _ => Err(unexpected()),
         }
     }
@@ -290,7 +290,7 @@ async fn described(link: &Link, hello: &Hello) -> Result<Manifest> {
     let answer = link
         .ask(RemoteRequest::Describe {}, "describe its image", DESCRIBE_LIMIT)
         .await?;
-    let Answer::Image { manifest } = answer else {
+    let RemoteAnswer::Image { manifest } = answer else {
         return Err(unexpected());
     };
     let manifest = Manifest::parse(manifest.to_string().as_bytes())
@@ -305,7 +305,7 @@ async fn described(link: &Link, hello: &Hello) -> Result<Manifest> {
 async fn import_libraries(link: &Link) -> Result<Vec<String>> {
     let asked = link.ask(RemoteRequest::Warm {}, "import the image's libraries", WARM_LIMIT);
     match asked.await? {
-        Answer::Warm { failed_modules } => Ok(failed_modules),
+        RemoteAnswer::Warm { failed_modules } => Ok(failed_modules),
         _ => Err(unexpected()),
     }
 }
@@ -317,9 +317,9 @@ fn satisfies(demands: &Demands, report: &Report) -> Result<()> {
             continue;
         }
         let why = match report.0.get(&protection) {
-            Some(State::Degraded { reason }) => refusal::told(reason),
-            Some(State::Disabled) => "its policy disables it".to_owned(),
-            Some(State::Active) | None => "it does not report it".to_owned(),
+            Some(ProtectionStatus::Degraded { reason }) => refusal::told(reason),
+            Some(ProtectionStatus::Disabled) => "its policy disables it".to_owned(),
+            Some(ProtectionStatus::Active) | None => "it does not report it".to_owned(),
         };
         return Err(Error::missing_protection(format!(
             "protection `{protection}` is not active at the remote: {why}"

@@ -15,15 +15,15 @@ use tokio::time::timeout;
 use super::local::LocalMachine;
 use super::mux::{Mux, MuxTransport, Pulse, StreamReceiver, StreamSender};
 use super::refusal::RemoteRefusal;
-use super::wire::{Answer, GENERATION, Hello, RemoteRequest, ToClient, ToServer};
+use super::wire::{GENERATION, Hello, RemoteAnswer, RemoteRequest, ToClient, ToServer};
 use cellblock_sandbox::{Error, Result};
 
 /// Maximum time for a server to introduce itself.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
 /// The callers that wait for a response, by request; `None` once no more will come.
-type PendingCalls = Arc<Mutex<Option<HashMap<u64, Caller>>>>;
-type Caller = oneshot::Sender<Result<Answer, RemoteRefusal>>;
+type PendingCalls = Arc<Mutex<Option<HashMap<u64, CallSender>>>>;
+type CallSender = oneshot::Sender<Result<RemoteAnswer, RemoteRefusal>>;
 
 /// A connection to a server. Dropping it ends everything that the server holds for it.
 pub(super) struct Link {
@@ -160,7 +160,7 @@ impl Link {
         ask: RemoteRequest,
         action: &'static str,
         limit: Duration,
-    ) -> Result<Answer> {
+    ) -> Result<RemoteAnswer> {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answered) = oneshot::channel();
         match &mut *lock(&self.waiting) {
@@ -207,7 +207,7 @@ async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: PendingCalls, mux: Ar
     drop(lock(&waiting).take());
 }
 
-fn take(waiting: &PendingCalls, id: u64) -> Option<Caller> {
+fn take(waiting: &PendingCalls, id: u64) -> Option<CallSender> {
     lock(waiting).as_mut()?.remove(&id)
 }
 
@@ -249,7 +249,7 @@ mod tests {
         });
         mux.tell(&hello).await.unwrap();
         asked.recv().await.unwrap();
-        let answer = Answer::Done {};
+        let answer = RemoteAnswer::Done {};
         mux.tell(&ToClient::Answer { id: 1, answer }).await.unwrap();
         mux.close();
     }
@@ -262,7 +262,10 @@ mod tests {
             let started = Link::start(framed(ours), Pulse::default(), None).await;
             let (link, _) = started.unwrap();
             let answered = link.ask(RemoteRequest::Suspend {}, "suspend", HELLO_LIMIT).await;
-            assert!(matches!(answered, Ok(Answer::Done {})), "{turn}: {answered:?}");
+            assert!(
+                matches!(answered, Ok(RemoteAnswer::Done {})),
+                "{turn}: {answered:?}"
+            );
             link.ended().await;
             let refused = link
                 .ask(RemoteRequest::Usage {}, "ask", HELLO_LIMIT)

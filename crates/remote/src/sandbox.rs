@@ -17,7 +17,7 @@ use super::kernel::kernel;
 use super::link::{Link, unexpected};
 use super::local::LocalConfig;
 use super::mux::{StreamReceiver, StreamSender};
-use super::wire::{Answer, GUEST, PART, RemoteRequest, ToServer};
+use super::wire::{GUEST, PART, RemoteAnswer, RemoteRequest, ToServer};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{BoxFuture, Kernel, Sandbox, SandboxBranches, Suspension, Usage};
 use cellblock_sandbox::error::DuringIo;
@@ -80,7 +80,7 @@ impl RemoteSandbox {
             // Its failure is the caller's who wants the kernel.
             kernel.map(Ok),
         )?;
-        let Answer::Sandbox { id: there } = made else {
+        let RemoteAnswer::Sandbox { id: there } = made else {
             return Err(unexpected());
         };
         tracing::debug!(
@@ -163,7 +163,7 @@ async fn start(
 ) -> Result<Kernel> {
     let halves = link.open(stream);
     match link.ask(ask, action, limit).await? {
-        Answer::Kernel { pid } => kernel(link, stream, halves, pid),
+        RemoteAnswer::Kernel { pid } => kernel(link, stream, halves, pid),
         _ => Err(unexpected()),
     }
 }
@@ -231,7 +231,7 @@ impl Sandbox for RemoteSandbox {
                 .ask(RemoteRequest::Usage {}, "tell what is used", USAGE_LIMIT)
                 .await?
             {
-                Answer::Usage { usage } => Ok(usage),
+                RemoteAnswer::Usage { usage } => Ok(usage),
                 _ => Err(unexpected()),
             }
         })

@@ -21,7 +21,7 @@ use crate::MADE;
 use crate::link::unexpected;
 use crate::local::{LocalConfig, LocalMachine, OpenedStream, SavedMachine};
 use crate::sandbox::{LIFE_LIMIT, RemoteSandbox};
-use crate::wire::{Answer, RemoteRequest};
+use crate::wire::{RemoteAnswer, RemoteRequest};
 
 /// Maximum time for a server to close the connection of a sandbox that it has suspended.
 const CLOSE_LIMIT: Duration = Duration::from_secs(20);
@@ -97,7 +97,7 @@ async fn detach(sandbox: Box<RemoteSandbox>, kernel: Kernel) -> Result<DetachRes
         .ask(RemoteRequest::Suspend {}, "suspend a sandbox", LIFE_LIMIT)
         .await
     {
-        Ok(Answer::Done {}) => {}
+        Ok(RemoteAnswer::Done {}) => {}
         Ok(_) => return Err(unexpected()),
         Err(error) if sandbox.link.lost().is_some() => return Err(error),
         Err(error) => return Ok(Err((Lease { sandbox, kernel }, error))),

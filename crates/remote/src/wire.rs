@@ -149,7 +149,7 @@ pub(super) enum ToClient {
     /// The first message.
     Hello(Hello),
     /// The response to a request.
-    Answer { id: u64, answer: Answer },
+    Answer { id: u64, answer: RemoteAnswer },
     /// The error of a request.
     Refused { id: u64, refusal: RemoteRefusal },
 }
@@ -170,7 +170,7 @@ pub(super) struct Hello {
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum RemoteAnswer {
     /// The operation is complete.
     Done {},
     /// A sandbox.

@@ -61,13 +61,13 @@ pub struct Pool {
 struct PoolState {
     backend: Arc<dyn Backend>,
     config: PoolConfig,
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<Vec<ReadySandboxes>>,
     taken: Notify,
 }
 
 /// Ready sandboxes with the same limits.
 #[derive(Debug)]
-struct Line {
+struct ReadySandboxes {
     limits: Limits,
     ready: VecDeque<Lease>,
 }
@@ -92,7 +92,7 @@ impl Pool {
         let shared = Arc::new(PoolState {
             backend,
             config,
-            lines: Mutex::new(vec![Line {
+            lines: Mutex::new(vec![ReadySandboxes {
                 limits,
                 ready: VecDeque::new(),
             }]),
@@ -141,7 +141,7 @@ impl Drop for Pool {
 }
 
 impl PoolState {
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<ReadySandboxes>> {
         self.lines.lock()
     }
 
@@ -161,7 +161,7 @@ impl PoolState {
         if !wanted.is_same_room(limits) || lines.iter().any(|line| line.limits.is_same_room(limits)) {
             return false;
         }
-        lines.push(Line {
+        lines.push(ReadySandboxes {
             limits: wanted,
             ready: VecDeque::new(),
         });

@@ -61,7 +61,7 @@ pub struct Snapshot {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct SnapshotManifest {
     format: u32,
     facts: Facts,
     files: BTreeMap<String, FileFacts>,
@@ -316,7 +316,7 @@ fn seal(directory: &Path, facts: Facts) -> io::Result<()> {
         };
         files.insert(name, facts);
     }
-    let manifest = Manifest {
+    let manifest = SnapshotManifest {
         format: FORMAT,
         facts,
         files,
@@ -349,7 +349,7 @@ fn check(directory: &Path, facts: &Facts) -> io::Result<()> {
     Ok(())
 }
 
-fn read_manifest(directory: &Path) -> io::Result<Manifest> {
+fn read_manifest(directory: &Path) -> io::Result<SnapshotManifest> {
     Ok(serde_json::from_slice(&fs::read(directory.join(MANIFEST))?)?)
 }
 

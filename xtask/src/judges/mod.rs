@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::suite::of_package;
 use list::{JUDGES, Judge, SuiteRunner};
-use server::Server;
+use server::JudgedServer;
 use table::{Page, Verdict};
 
 use crate::target_folder;
@@ -50,7 +50,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
     let mut now = before.clone();
     let is_program = |judge: &&Judge| matches!(judge.how, SuiteRunner::Program { .. });
     let server = chosen.iter().copied().any(|judge| is_program(&judge));
-    let server = server.then(|| Server::start(root)).transpose()?;
+    let server = server.then(|| JudgedServer::start(root)).transpose()?;
     let url = server.as_ref().map_or("", |server| &server.url);
     for judge in chosen {
         println!("== {} ==", judge.name);

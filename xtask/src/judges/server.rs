@@ -12,13 +12,13 @@ use crate::target_folder;
 
 /// The server that is judged. It ends with this.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct JudgedServer {
     pub(super) url: String,
     child: Child,
     _state: tempfile::TempDir,
 }
 
-impl Server {
+impl JudgedServer {
     pub(super) fn start(root: &Path) -> Result<Self> {
         let program = target_folder(root).join("debug/cellblock");
         let built = Command::new(env!("CARGO"))
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for JudgedServer {
     fn drop(&mut self) {
         // It ends its sandboxes on this signal.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();

@@ -33,7 +33,7 @@ pub(super) fn read(endpoint: ProviderEndpoint, body: Body, assembler: impl Assem
     let reading = EventReader {
         endpoint,
         body,
-        form: Form::Unknown,
+        form: ResponseForm::Unknown,
         heard: false,
         sse: Sse::new(MAX_EVENT),
         assembler,
@@ -46,7 +46,7 @@ pub(super) fn read(endpoint: ProviderEndpoint, body: Body, assembler: impl Assem
 struct EventReader<A> {
     endpoint: ProviderEndpoint,
     body: Body,
-    form: Form,
+    form: ResponseForm,
     /// Whether there was an event.
     heard: bool,
     sse: Sse,
@@ -57,7 +57,7 @@ struct EventReader<A> {
 
 /// Form of a response, detected from its start: servers declare the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ResponseForm {
     /// Still unknown.
     Unknown,
     /// Events.
@@ -66,7 +66,7 @@ enum Form {
     Json,
 }
 
-impl Form {
+impl ResponseForm {
     fn of(bytes: &[u8]) -> Result<Self, ProviderError> {
         let first = bytes
             .strip_prefix(b"\xef\xbb\xbf")
@@ -107,7 +107,7 @@ impl<A: Assemble> EventReader<A> {
                     self.data(&frame.data)?;
                 }
                 return match self.form {
-                    Form::Unknown => Err(ProviderError::malformed("it is empty")),
+                    ResponseForm::Unknown => Err(ProviderError::malformed("it is empty")),
                     _ if !self.heard => Err(ProviderError::malformed(
                         "it is neither a stream of events nor JSON",
                     )),
@@ -118,10 +118,10 @@ impl<A: Assemble> EventReader<A> {
             Err(_) if self.assembler.finished() => return self.finish(false),
             Err(error) => return Err(error),
         };
-        if self.form == Form::Unknown {
-            self.form = Form::of(&bytes)?;
+        if self.form == ResponseForm::Unknown {
+            self.form = ResponseForm::of(&bytes)?;
         }
-        if self.form == Form::Json {
+        if self.form == ResponseForm::Json {
             let whole = self.body.whole(bytes.to_vec()).await?;
             let answer = serde_json::from_slice(&whole);
             let answer =

@@ -65,16 +65,16 @@ impl Work {
 }
 
 /// Code of one container, in order.
-type Line = Vec<(usize, Arc<dyn CallSandbox>, ToolsetCall)>;
+type ContainerCalls = Vec<(usize, Arc<dyn CallSandbox>, ToolsetCall)>;
 
 /// The calls of one step, by their index in it.
 #[derive(Default)]
-struct Calls {
+struct CallTable {
     /// The id of each call, and that of its result item.
     ids: Vec<(String, String)>,
     results: Vec<Option<FunctionOutput>>,
     running: Vec<Option<ActiveCall>>,
-    lines: Vec<Line>,
+    lines: Vec<ContainerCalls>,
     works: Vec<(usize, Work)>,
 }
 
@@ -89,7 +89,7 @@ enum ActiveCall {
 
 /// The running calls of one step. Dropping this stops them.
 pub(super) struct StepCalls {
-    calls: Calls,
+    calls: CallTable,
     moments: BoxStream<'static, Moment>,
     /// Calls that code makes of the client's functions.
     pub(super) asked: mpsc::Receiver<CodeCall>,
@@ -111,7 +111,7 @@ pub(super) async fn serve(
     left: &mut u64,
     telling: &mut ResponseBuilder<'_>,
 ) -> Result<StepOutcome, Stop> {
-    let mut calls = Calls::default();
+    let mut calls = CallTable::default();
     let (sender, of_code) = mpsc::channel(AT_ONCE);
     for call in asked {
         calls.ids.push((call.id.clone(), telling.ids.mint("fco")));
@@ -235,7 +235,7 @@ impl StepCalls {
     }
 }
 
-impl Calls {
+impl CallTable {
     /// Starts the last call; one that cannot be run is ended immediately.
     fn begin(
         &mut self,
@@ -288,7 +288,7 @@ impl Calls {
                     *left -= 1;
                     code.lent = telling.lent(&id, calls);
                     self.running[index] = Some(ActiveCall::Code(slot, id, false));
-                    let same = |line: &&mut Line| line[0].1.container() == place.container();
+                    let same = |line: &&mut ContainerCalls| line[0].1.container() == place.container();
                     match self.lines.iter_mut().find(same) {
                         Some(line) => line.push((index, place, code)),
                         None => self.lines.push(vec![(index, place, code)]),
@@ -345,7 +345,7 @@ impl Calls {
     }
 }
 
-fn follow(line: Line) -> BoxStream<'static, Moment> {
+fn follow(line: ContainerCalls) -> BoxStream<'static, Moment> {
     stream::iter(line)
         .flat_map(|(index, place, code)| {
             let run = async move { Moment::Ended(index, Box::new(place.run(code).await)) };

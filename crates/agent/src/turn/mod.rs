@@ -72,7 +72,7 @@ use calls::StepOutcome;
 use code_call::CodeFunction;
 use functions::Functions;
 use progress::Progress;
-use step::{CallPurpose, Step, Stop};
+use step::{CallPurpose, ModelStep, Stop};
 use suspended::Suspension;
 
 /// Answers requests with a model and a runner of its code.
@@ -356,7 +356,7 @@ impl Turn {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
-            let step = Step::follow(stream, telling).await?;
+            let step = ModelStep::follow(stream, telling).await?;
             *usage += step.usage;
             items.extend(step.thoughts(&mut telling.ids));
             items.extend(step.message(telling.ids.mint("msg")));

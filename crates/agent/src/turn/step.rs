@@ -19,7 +19,7 @@ use crate::wire::{
 };
 
 /// Result of a step.
-pub(super) struct Step {
+pub(super) struct ModelStep {
     /// Text of the model.
     pub(super) said: String,
     /// Reasoning of the model, with its sealed form.
@@ -98,7 +98,7 @@ impl From<ProviderError> for Stop {
     }
 }
 
-impl Step {
+impl ModelStep {
     /// Returns the model's text, for its own next step.
     pub(super) fn message(&self, id: String) -> Option<Item> {
         (!self.said.is_empty()).then(|| {

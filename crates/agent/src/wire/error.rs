@@ -69,10 +69,10 @@ impl ApiError {
 impl Serialize for ApiError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Body<'a> {
+        struct ErrorBody<'a> {
             error: Fields<'a>,
         }
-        Body {
+        ErrorBody {
             error: Fields::from(self),
         }
         .serialize(serializer)

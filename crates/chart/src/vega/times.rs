@@ -24,7 +24,7 @@ pub(super) struct Tick {
 
 /// Form of a label, from the longest to the briefest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Form {
+enum LabelForm {
     Moment,
     Second,
     Minute,
@@ -146,7 +146,7 @@ pub(super) fn ordinal(times: &[i64]) -> Option<Vec<Tick>> {
 }
 
 /// Returns the first candidate whose labels do not touch on a narrow chart.
-fn choose(candidates: impl Iterator<Item = (Vec<(f64, i64)>, Form)>) -> Option<Vec<Tick>> {
+fn choose(candidates: impl Iterator<Item = (Vec<(f64, i64)>, LabelForm)>) -> Option<Vec<Tick>> {
     candidates
         .filter(|(places, _)| !places.is_empty() && places.len() <= usize::try_from(MANY).unwrap_or_default())
         .filter_map(|(places, form)| labeled(&places, form))
@@ -168,7 +168,7 @@ fn choose(candidates: impl Iterator<Item = (Vec<(f64, i64)>, Form)>) -> Option<V
 }
 
 /// Writes the labels of these times.
-fn labeled(places: &[(f64, i64)], form: Form) -> Option<Vec<Tick>> {
+fn labeled(places: &[(f64, i64)], form: LabelForm) -> Option<Vec<Tick>> {
     let mut ticks: Vec<Tick> = Vec::new();
     let mut before: Option<NaiveDateTime> = None;
     for (place, time) in places {
@@ -178,18 +178,18 @@ fn labeled(places: &[(f64, i64)], form: Form) -> Option<Vec<Tick>> {
         let day = before.is_none_or(|before| before.date() != date.date());
         let write = |form: &str| date.format(form).to_string();
         let (line, more) = match form {
-            Form::Year => (write("%Y"), None),
-            Form::Month => (write("%b"), year.then_some("%Y")),
-            Form::Day => (write("%b %-d"), year.then_some("%Y")),
-            Form::Minute => (
+            LabelForm::Year => (write("%Y"), None),
+            LabelForm::Month => (write("%b"), year.then_some("%Y")),
+            LabelForm::Day => (write("%b %-d"), year.then_some("%Y")),
+            LabelForm::Minute => (
                 write("%H:%M"),
                 day.then_some(if year { "%b %-d, %Y" } else { "%b %-d" }),
             ),
-            Form::Second => (
+            LabelForm::Second => (
                 write("%H:%M:%S"),
                 day.then_some(if year { "%b %-d, %Y" } else { "%b %-d" }),
             ),
-            Form::Moment => (
+            LabelForm::Moment => (
                 write("%H:%M:%S%.3f"),
                 day.then_some(if year { "%b %-d, %Y" } else { "%b %-d" }),
             ),
@@ -213,7 +213,7 @@ fn months_of(time: i64) -> Option<i32> {
 }
 
 /// Returns how brief labels may be that tell these times.
-fn form(times: &[i64]) -> Form {
+fn form(times: &[i64]) -> LabelForm {
     let all = |divisor: i64| times.iter().all(|time| time.rem_euclid(divisor) == 0);
     if !all(DAY) {
         // A time of day that all have in common says nothing.
@@ -222,10 +222,10 @@ fn form(times: &[i64]) -> Form {
                 .iter()
                 .all(|time| time.rem_euclid(DAY) == times[0].rem_euclid(DAY));
         return match () {
-            () if same => Form::Day,
-            () if all(MINUTE) => Form::Minute,
-            () if all(SECOND) => Form::Second,
-            () => Form::Moment,
+            () if same => LabelForm::Day,
+            () if all(MINUTE) => LabelForm::Minute,
+            () if all(SECOND) => LabelForm::Second,
+            () => LabelForm::Moment,
         };
     }
     let months = |time: i64| months_of(time).unwrap_or_default();
@@ -234,10 +234,10 @@ fn form(times: &[i64]) -> Form {
             .iter()
             .all(|time| (months(*time) - months(times[0])) % 12 == 0) =>
         {
-            Form::Year
+            LabelForm::Year
         }
-        true => Form::Month,
-        false => Form::Day,
+        true => LabelForm::Month,
+        false => LabelForm::Day,
     }
 }
 
@@ -274,19 +274,19 @@ fn steps(start: i64, step: i64, last: i64) -> Vec<i64> {
 }
 
 impl LabelInterval {
-    fn form(self) -> Form {
+    fn form(self) -> LabelForm {
         match self {
-            Self::Milliseconds(step) if step % MINUTE == 0 => Form::Minute,
-            Self::Milliseconds(step) if step % SECOND == 0 => Form::Second,
-            Self::Milliseconds(_) => Form::Moment,
-            Self::Days(_) => Form::Day,
-            Self::Months(step) if step % 12 == 0 => Form::Year,
-            Self::Months(_) => Form::Month,
+            Self::Milliseconds(step) if step % MINUTE == 0 => LabelForm::Minute,
+            Self::Milliseconds(step) if step % SECOND == 0 => LabelForm::Second,
+            Self::Milliseconds(_) => LabelForm::Moment,
+            Self::Days(_) => LabelForm::Day,
+            Self::Months(step) if step % 12 == 0 => LabelForm::Year,
+            Self::Months(_) => LabelForm::Month,
         }
     }
 
     /// Returns the times of this distance from `first` to `last`; none if there are many.
-    fn between(self, first: i64, last: i64, own: Form) -> Option<Vec<i64>> {
+    fn between(self, first: i64, last: i64, own: LabelForm) -> Option<Vec<i64>> {
         let step = match self {
             Self::Milliseconds(step) => step,
             Self::Days(days) => days * DAY,
@@ -298,7 +298,7 @@ impl LabelInterval {
         Some(match self {
             // Whole days from the first one, so that weekly values have their labels.
             Self::Days(_) => {
-                let start = if own == Form::Day {
+                let start = if own == LabelForm::Day {
                     first
                 } else {
                     first + (-first).rem_euclid(DAY)

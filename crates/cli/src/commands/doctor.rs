@@ -15,7 +15,7 @@ use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConf
 use cellblock_sandbox::backend::{Backend, BackendKind};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::error::chain;
-use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, ProtectionStatus, Report};
 use cellblock_sandbox::jail::{landlock, probe};
 use serde::Serialize;
 
@@ -236,10 +236,12 @@ fn probed() -> Report {
 fn protection(protection: Protection, demands: &Demands, states: &Report, started: bool) -> ProtectionReport {
     let (state, reason) = match states.0.get(&protection) {
         // Probing does not try namespaces and the like; only a sandbox that stands proves them.
-        Some(State::Active) if !started && demands.of(protection) == Demand::Strict => ("unknown", None),
-        Some(State::Active) => ("active", None),
-        Some(State::Degraded { reason }) => ("missing", Some(reason.clone())),
-        Some(State::Disabled) => ("disabled", None),
+        Some(ProtectionStatus::Active) if !started && demands.of(protection) == Demand::Strict => {
+            ("unknown", None)
+        }
+        Some(ProtectionStatus::Active) => ("active", None),
+        Some(ProtectionStatus::Degraded { reason }) => ("missing", Some(reason.clone())),
+        Some(ProtectionStatus::Disabled) => ("disabled", None),
         None => ("unknown", None),
     };
     // The trial's error names the one that prevented the others.

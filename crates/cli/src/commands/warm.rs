@@ -79,7 +79,7 @@ async fn start(args: &WarmStartArgs) -> Result<()> {
     };
     let (place, notes) = started.inspect_err(|_| display.clear())?;
     let host = cancel
-        .unless(async { Ok::<_, Error>(Host::filled(place).await) })
+        .unless(async { Ok::<_, Error>(HostStatus::filled(place).await) })
         .await;
     display.clear();
     let mut screen = Screen::new();
@@ -105,11 +105,11 @@ async fn joined(wanted: &HostRequirements<'_>) -> Result<Option<SessionPlace>> {
 async fn status(json: bool) -> Result<()> {
     let hosts = hosts().await?;
     if json {
-        let hosts: Vec<_> = hosts.iter().map(Host::report).collect();
+        let hosts: Vec<_> = hosts.iter().map(HostStatus::report).collect();
         print(&json!({ "hosts": hosts }));
         return Ok(());
     }
-    let lines: Vec<_> = hosts.iter().map(Host::line).collect();
+    let lines: Vec<_> = hosts.iter().map(HostStatus::line).collect();
     let text = if lines.is_empty() {
         "no warm host is running; `cellblock warm start` starts one".to_owned()
     } else {
@@ -141,10 +141,10 @@ async fn stop() -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-async fn hosts() -> Result<Vec<Host>> {
+async fn hosts() -> Result<Vec<HostStatus>> {
     let mut hosts = Vec::new();
     for place in Places::warm(&Home::find()?)?.live()? {
-        let host = Host::of(place).await;
+        let host = HostStatus::of(place).await;
         // One that has ended since is none.
         if host.state.is_some() || host.place.is_live()? == Some(true) {
             hosts.push(host);
@@ -155,7 +155,7 @@ async fn hosts() -> Result<Vec<Host>> {
 
 /// A host, and what is known of it.
 #[derive(Debug)]
-struct Host {
+struct HostStatus {
     place: SessionPlace,
     /// `None` if another version has written it in another form.
     plan: Option<WarmPlan>,
@@ -163,7 +163,7 @@ struct Host {
     state: Option<WarmState>,
 }
 
-impl Host {
+impl HostStatus {
     /// Waits until a host has a sandbox ready, but not for long: without one, a run makes its own.
     async fn filled(place: SessionPlace) -> Self {
         let begun = Instant::now();

@@ -12,13 +12,13 @@ use super::node::{Key, Node, Origin, Value};
 
 /// Reads a type.
 pub(super) fn decode<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, Mistake> {
-    T::deserialize(Reader(node))
+    T::deserialize(ConfigReader(node))
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'de>(&'de Node);
+struct ConfigReader<'de>(&'de Node);
 
-impl<'de> Reader<'de> {
+impl<'de> ConfigReader<'de> {
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
         match &self.0.value {
             Value::Null => visitor.visit_unit(),
@@ -42,7 +42,7 @@ fn integer<'de, V: Visitor<'de>>(value: i128, visitor: V) -> Result<V::Value, Mi
     }
 }
 
-impl<'de> Deserializer<'de> for Reader<'de> {
+impl<'de> Deserializer<'de> for ConfigReader<'de> {
     type Error = Mistake;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
@@ -132,7 +132,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn found(&self) -> Unexpected<'_> {
         match &self.0.value {
             Value::Null => Unexpected::Unit,
@@ -162,7 +162,7 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         };
         let place = self.next.to_string();
         self.next += 1;
-        let read = seed.deserialize(Reader(item));
+        let read = seed.deserialize(ConfigReader(item));
         read.map(Some)
             .map_err(|mistake| mistake.within(&place, &item.origin))
     }
@@ -191,7 +191,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
             return Err(Mistake::custom("a value was asked for before its key"));
         };
         self.next += 1;
-        let read = seed.deserialize(Reader(node));
+        let read = seed.deserialize(ConfigReader(node));
         read.map_err(|mistake| mistake.within(&key.name, &node.origin))
     }
 }

@@ -26,19 +26,19 @@ and its origin, and `cellblock config schema` prints the [JSON Schema](config.sc
 pub(crate) fn markdown() -> String {
     let schema: Value = serde_json::from_str(&schema()).unwrap_or_default();
     let defaults = serde_json::to_value(Settings::default()).unwrap_or_default();
-    let page = Page {
+    let page = ReferencePage {
         schema: &schema,
         text: HEAD.to_owned(),
     };
     page.write(&defaults)
 }
 
-struct Page<'a> {
+struct ReferencePage<'a> {
     schema: &'a Value,
     text: String,
 }
 
-impl<'a> Page<'a> {
+impl<'a> ReferencePage<'a> {
     fn write(mut self, defaults: &Value) -> String {
         let _ = write!(
             self.text,

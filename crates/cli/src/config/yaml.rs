@@ -50,31 +50,31 @@ pub(super) fn value(text: &str, origin: &Origin) -> Node {
 }
 
 /// Only `true` and `false` are truth values: `no` and `n` are names.
-fn read(text: &str) -> Result<Spanned<Raw>, serde_saphyr::Error> {
+fn read(text: &str) -> Result<Spanned<YamlValue>, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
 }
 
 /// A value as YAML has it, with the locations of what is in it.
 #[derive(Debug)]
-enum Raw {
+enum YamlValue {
     Null,
     Bool(bool),
     Integer(i128),
     Float(f64),
     Text(String),
-    List(Vec<Spanned<Raw>>),
-    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+    List(Vec<Spanned<YamlValue>>),
+    Map(Vec<(Spanned<String>, Spanned<YamlValue>)>),
 }
 
-fn place(raw: Spanned<Raw>, origin: &impl Fn(Location) -> Origin) -> Node {
+fn place(raw: Spanned<YamlValue>, origin: &impl Fn(Location) -> Origin) -> Node {
     let value = match raw.value {
-        Raw::Null => Value::Null,
-        Raw::Bool(value) => Value::Bool(value),
-        Raw::Integer(value) => Value::Integer(value),
-        Raw::Float(value) => Value::Float(value),
-        Raw::Text(value) => Value::Text(value),
-        Raw::List(items) => Value::List(items.into_iter().map(|item| place(item, origin)).collect()),
-        Raw::Map(entries) => {
+        YamlValue::Null => Value::Null,
+        YamlValue::Bool(value) => Value::Bool(value),
+        YamlValue::Integer(value) => Value::Integer(value),
+        YamlValue::Float(value) => Value::Float(value),
+        YamlValue::Text(value) => Value::Text(value),
+        YamlValue::List(items) => Value::List(items.into_iter().map(|item| place(item, origin)).collect()),
+        YamlValue::Map(entries) => {
             let entry = |(key, value): (Spanned<String>, _)| {
                 let key = Key {
                     name: key.value,
@@ -91,7 +91,7 @@ fn place(raw: Spanned<Raw>, origin: &impl Fn(Location) -> Origin) -> Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(RawVisitor)
     }
@@ -100,66 +100,66 @@ impl<'de> Deserialize<'de> for Raw {
 struct RawVisitor;
 
 impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw;
+    type Value = YamlValue;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
+    fn visit_unit<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
+    fn visit_none<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
-        Raw::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
+        YamlValue::deserialize(deserializer)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Integer(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Integer(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        Ok(Raw::Integer(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Integer(value.into()))
     }
 
-    fn visit_i128<E>(self, value: i128) -> Result<Raw, E> {
-        Ok(Raw::Integer(value))
+    fn visit_i128<E>(self, value: i128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Integer(value))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
-        Ok(Raw::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Float(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
-        Ok(Raw::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Raw, E> {
-        Ok(Raw::Text(value))
+    fn visit_string<E>(self, value: String) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<YamlValue, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element()? {
             items.push(item);
         }
-        Ok(Raw::List(items))
+        Ok(YamlValue::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<YamlValue, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = access.next_entry()? {
             entries.push(entry);
         }
-        Ok(Raw::Map(entries))
+        Ok(YamlValue::Map(entries))
     }
 }
 

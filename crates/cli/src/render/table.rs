@@ -19,7 +19,7 @@ pub(crate) fn draw(frame: &Dataframe, width: usize) -> String {
     let shown = frame.head.len() + frame.tail.len();
     let hidden = frame.rows.saturating_sub(shown as u64);
     let columns: Vec<_> = (0..frame.columns.len())
-        .map(|index| Column::of(frame, index, hidden > 0))
+        .map(|index| RenderedColumn::of(frame, index, hidden > 0))
         .collect();
     let fitting = fitting(&columns, width);
     let mut table = Table::new();
@@ -28,7 +28,7 @@ pub(crate) fn draw(frame: &Dataframe, width: usize) -> String {
         .set_content_arrangement(ContentArrangement::Disabled);
     let cut = fitting < columns.len();
     let dots = || cut.then(|| Cell::new("…"));
-    let heads = columns[..fitting].iter().map(Column::head);
+    let heads = columns[..fitting].iter().map(RenderedColumn::head);
     table.set_header(heads.chain(dots()).collect::<Vec<_>>());
     for row in 0..columns.first().map_or(0, |column| column.values.len()) {
         let cells = columns[..fitting].iter().map(|column| column.cell(row));
@@ -104,9 +104,9 @@ fn left_out(frame: &Dataframe, fitting: usize) -> String {
 const DOTS: usize = 4;
 
 /// Returns the number of columns that fit; at least one is shown, however wide.
-fn fitting(columns: &[Column], width: usize) -> usize {
+fn fitting(columns: &[RenderedColumn], width: usize) -> usize {
     // A border and a blank on each side of a column, and the border at the end.
-    let needs = |columns: &[Column]| columns.iter().map(|column| column.width + 3).sum::<usize>() + 1;
+    let needs = |columns: &[RenderedColumn]| columns.iter().map(|column| column.width + 3).sum::<usize>() + 1;
     if needs(columns) <= width {
         return columns.len();
     }
@@ -117,7 +117,7 @@ fn fitting(columns: &[Column], width: usize) -> usize {
 }
 
 /// A column ready to be drawn.
-struct Column {
+struct RenderedColumn {
     name: String,
     dtype: String,
     values: Vec<String>,
@@ -125,7 +125,7 @@ struct Column {
     is_number: bool,
 }
 
-impl Column {
+impl RenderedColumn {
     fn of(frame: &Dataframe, index: usize, gap: bool) -> Self {
         let column = &frame.columns[index];
         let values: Vec<_> = frame

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(it, _)| it == name);
         found.map(|(_, value)| value.as_str())
@@ -76,7 +76,7 @@ impl SentRequest {
     }
 
     /// Reads the answer to its end, or as far as it comes.
-    pub(crate) fn answer(mut self) -> Answer {
+    pub(crate) fn answer(mut self) -> HttpAnswer {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         let status = line
@@ -93,7 +93,7 @@ impl SentRequest {
                 None => break,
             }
         }
-        let mut answer = Answer {
+        let mut answer = HttpAnswer {
             status,
             headers,
             body: String::new(),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::http::{self, Answer};
+use crate::http::{self, HttpAnswer};
 use crate::server::{Server, ServerHome, until};
 
 /// A text that nearly fills a body.
@@ -15,13 +15,13 @@ const TEXT: &str = "TEXT";
 /// Bytes by which a server may grow, whatever it is sent: allocators return memory late.
 const GROWTH: usize = 80 << 20;
 
-struct World {
+struct KeptFixture {
     server: Server,
     _place: ServerHome,
     _folder: tempfile::TempDir,
 }
 
-impl World {
+impl KeptFixture {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = "dialects: {e2b: {}, opensandbox: {}, jupyter: {}, open_terminal: {}, librechat: {}}\n";
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    fn send(&self, request: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    fn send(&self, request: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
         http::send(self.server.address, request, headers, body).answer()
     }
 
@@ -67,7 +67,7 @@ impl World {
 
 #[test]
 fn fields_of_e2b_that_are_kept_have_a_limit() {
-    let world = World::start();
+    let world = KeptFixture::start();
     let made = world.made(
         "POST /e2b/sandboxes",
         &json!({"templateID": "base", "timeout": 600}),
@@ -110,7 +110,7 @@ fn fields_of_e2b_that_are_kept_have_a_limit() {
 
 #[test]
 fn fields_of_opensandbox_that_are_kept_have_a_limit() {
-    let world = World::start();
+    let world = KeptFixture::start();
     let plain = json!({"image": {"uri": "x"}, "entrypoint": ["x"], "timeout": 600, "resourceLimits": {}});
     let made = world.made("POST /opensandbox/sandboxes", &plain);
     let id = made["id"].as_str().unwrap();
@@ -151,7 +151,7 @@ fn fields_of_opensandbox_that_are_kept_have_a_limit() {
 
 #[test]
 fn fields_of_jupyter_that_are_kept_have_a_limit() {
-    let world = World::start();
+    let world = KeptFixture::start();
     let kernel = world.made("POST /jupyter/api/kernels", &json!({}));
     let kernel = json!({"id": kernel["id"]});
     let session = |field: &str, value: &str| {
@@ -199,7 +199,7 @@ fn fields_of_jupyter_that_are_kept_have_a_limit() {
 
 #[test]
 fn fields_of_open_terminal_and_librechat_that_are_kept_have_a_limit() {
-    let world = World::start();
+    let world = KeptFixture::start();
     world.made(
         "POST /open-terminal/files/write",
         &json!({"path": "a", "content": "a"}),

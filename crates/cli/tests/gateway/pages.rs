@@ -38,13 +38,13 @@ const ELSEWHERE: [(&str, &str); 4] = [
 const ADDRESS: &str = "127.0.0.1:8080";
 
 /// A reader who pastes one block after another.
-struct Reader {
+struct PageReader {
     place: ServerHome,
     folder: tempfile::TempDir,
     server: Option<Server>,
 }
 
-impl Reader {
+impl PageReader {
     fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let examples = Command::new("cp")
@@ -164,7 +164,7 @@ fn the_commands_of_the_readme_and_the_guides_run_as_written() -> Result<()> {
             continue;
         }
         let text = fs::read_to_string(workspace_root().join(&page))?;
-        let mut reader = Reader::new()?;
+        let mut reader = PageReader::new()?;
         for block in fenced(&text, "sh") {
             let block = for_here(block, &mut noted);
             let pasted = reader.paste(&block);

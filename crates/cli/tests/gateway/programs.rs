@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use cellblock_testkit::require;
 use serde_json::{Value, json};
 
-use crate::http::{self, Answer};
+use crate::http::{self, HttpAnswer};
 use crate::server::{Server, ServerHome, until};
 
 /// Domain of E2B's hosts, which browsers resolve to this machine.
@@ -63,7 +63,7 @@ server = http.server.ThreadingHTTPServer(('127.0.0.1', 8123), Handler)
 ";
 
 /// A server with every dialect that forwards, and a sandbox with the program in each of them.
-struct World {
+struct ProgramsFixture {
     server: Server,
     hosts: SocketAddr,
     _place: ServerHome,
@@ -80,7 +80,7 @@ struct Route {
     is_host: bool,
 }
 
-impl World {
+impl ProgramsFixture {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -219,7 +219,7 @@ impl World {
 
 impl Route {
     /// Requests a path of the program.
-    fn get(&self, path: &str, more: &[(&str, &str)]) -> Answer {
+    fn get(&self, path: &str, more: &[(&str, &str)]) -> HttpAnswer {
         let (host, rest) = self
             .root
             .strip_prefix("http://")
@@ -236,7 +236,7 @@ impl Route {
 
 #[test]
 fn no_program_gets_secrets_of_the_server_or_speaks_for_it() {
-    let world = World::start();
+    let world = ProgramsFixture::start();
     for route in world.routes() {
         let name = route.name;
         let sent = [
@@ -288,7 +288,7 @@ fn no_program_gets_secrets_of_the_server_or_speaks_for_it() {
 #[test]
 fn a_page_of_a_program_cannot_act_on_the_server_by_any_route() {
     require!(Chromium);
-    let world = World::start();
+    let world = ProgramsFixture::start();
     // Browsers send no headers of their own.
     for route in world.routes().iter().filter(|it| it.headers.is_empty()) {
         let shown = show(&format!("{}page", route.root));
@@ -342,7 +342,7 @@ fn show(url: &str) -> String {
 
 #[test]
 fn an_address_of_e2b_is_guarded_like_the_servers_own() {
-    let world = World::start();
+    let world = ProgramsFixture::start();
     let at = |host: &str, headers: &[(&str, &str)]| {
         let headers = [&[("Host", host)], headers].concat();
         http::send(world.hosts, "GET /v2/sandboxes", &headers, "").answer()
@@ -373,7 +373,7 @@ fn an_address_of_e2b_is_guarded_like_the_servers_own() {
 
 #[test]
 fn requests_of_code_to_hosts_are_listed_whatever_the_protocol() {
-    let world = World::start();
+    let world = ProgramsFixture::start();
     let code = "import urllib.request, urllib.error\n\
                 try: urllib.request.urlopen('http://unlisted.example/')\n\
                 except urllib.error.HTTPError as error: print(error.code)";

@@ -6,14 +6,14 @@ use crate::http::{self, SentRequest};
 use crate::server::{Server, ServerHome, until};
 
 /// A server with dialects, and the secret of a key.
-struct World {
+struct RevokedFixture {
     place: ServerHome,
     server: Server,
     secret: String,
     _folder: tempfile::TempDir,
 }
 
-impl World {
+impl RevokedFixture {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = "limits: {max_network: loopback}\ndialects: {e2b: {}, opensandbox: {}, jupyter: {}}\n";
@@ -91,7 +91,7 @@ fn borrowed<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)
 
 #[test]
 fn open_connections_end_when_their_key_is_revoked() {
-    let mut world = World::start();
+    let mut world = RevokedFixture::start();
     world.create_key();
     let bearer = world.bearer();
     let authorized = [("Authorization", bearer.as_str())];
@@ -137,7 +137,7 @@ fn open_connections_end_when_their_key_is_revoked() {
 
 #[test]
 fn a_sandbox_of_a_revoked_key_cannot_be_used_by_its_id_and_token() {
-    let mut world = World::start();
+    let mut world = RevokedFixture::start();
     world.create_key();
     let headers = world.sandbox_of_e2b();
     let plain = json!({"image": {"uri": "x"}, "entrypoint": ["x"], "timeout": 600, "resourceLimits": {}});
@@ -165,7 +165,7 @@ fn a_sandbox_of_a_revoked_key_cannot_be_used_by_its_id_and_token() {
 
 #[test]
 fn a_link_from_before_the_first_key_opens_nothing_once_there_is_one() {
-    let mut world = World::start();
+    let mut world = RevokedFixture::start();
     let session = world
         .server
         .post("/v1/sessions", &[], "{\"network\": \"loopback\"}")

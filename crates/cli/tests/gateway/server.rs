@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::http::{self, Answer, SentRequest};
+use crate::http::{self, HttpAnswer, SentRequest};
 
 /// Maximum time for something that happens in the background.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -145,11 +145,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) fn get(&self, path: &str, headers: &[(&str, &str)]) -> HttpAnswer {
         http::send(self.address, &format!("GET {path}"), headers, "").answer()
     }
 
-    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
         http::send(self.address, &format!("POST {path}"), headers, body).answer()
     }
 

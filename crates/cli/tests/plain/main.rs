@@ -83,7 +83,7 @@ fn mcp_shows_its_result() {
 
 #[test]
 fn a_server_shows_its_result_over_each_protocol() {
-    let server = server::Server::start();
+    let server = server::PlainServer::start();
     check("REST", |program| server.rest(&program.code));
     check("Responses", |program| server.responses(&program.code));
     check("E2B", |program| server.e2b(&program.code));

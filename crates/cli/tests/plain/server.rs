@@ -16,14 +16,14 @@ const CONFIG: &str = "dialects: {e2b: {}, librechat: {}}\n";
 const LIMIT: Duration = Duration::from_mins(2);
 
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct PlainServer {
     child: Child,
     url: String,
     http: Client,
     _folder: TempDir,
 }
 
-impl Server {
+impl PlainServer {
     pub(crate) fn start() -> Self {
         let _another_test_was_first = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -211,7 +211,7 @@ fn names(columns: &Value) -> String {
     columns.map(|it| text(&it["name"])).collect::<Vec<_>>().join(" ")
 }
 
-impl Drop for Server {
+impl Drop for PlainServer {
     fn drop(&mut self) {
         let _gone_already = self.child.kill();
         let _gone_already = self.child.wait();

@@ -7,7 +7,7 @@ use std::process::Command;
 use cellblock_testkit::{Cli, require, workspace_root};
 use serde_json::Value;
 
-use crate::support::{Server, serve_in};
+use crate::support::{GatewayProcess, serve_in};
 
 /// Address at which the containers find the server.
 const INSIDE: &str = "http://cellblock:8080";
@@ -15,7 +15,7 @@ const INSIDE: &str = "http://cellblock:8080";
 /// A compose file, with its server and a key of it.
 struct ComposeServer {
     services: Value,
-    server: Server,
+    server: GatewayProcess,
     key: String,
 }
 

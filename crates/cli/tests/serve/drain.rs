@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::support::{PATIENCE, Server, serve};
+use crate::support::{GatewayProcess, PATIENCE, serve};
 
 const SERVERS: usize = 3;
 const CLIENTS: usize = 3;
@@ -90,7 +90,7 @@ fn use_sessions(balancer: &Balancer, done: &AtomicBool) {
     }
 }
 
-fn replica(url: &str, address: SocketAddr) -> Server {
+fn replica(url: &str, address: SocketAddr) -> GatewayProcess {
     let config = format!("records: {{env: RECORDS_URL}}\nadvertise: http://{address}\n");
     let listen = address.to_string();
     serve(

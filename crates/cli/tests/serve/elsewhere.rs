@@ -5,10 +5,10 @@ use cellblock_testkit::{LeakOwner, require};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Server, call, serve};
+use crate::support::{GatewayProcess, call, serve};
 
 /// Returns the number of sandboxes that a server has given.
-fn given(server: &Server) -> String {
+fn given(server: &GatewayProcess) -> String {
     let (status, metrics) = server.text("/metrics");
     assert_eq!(status, 200);
     let line = metrics

@@ -99,12 +99,12 @@ fn code_runs_at_a_server_that_keeps_nothing_and_its_files_come_back() {
 }
 
 /// A server of `/execute` and `/health` that does what code asks it for, and keeps count.
-struct Fake {
+struct FakeServer {
     address: SocketAddr,
     executed: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Fake {
+impl FakeServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -171,7 +171,7 @@ fn answer(mut stream: TcpStream, executed: &Mutex<Vec<Value>>) -> std::io::Resul
 #[test]
 fn remote_errors_reach_the_model_and_no_code_is_sent_twice() {
     require!(UserNamespaces);
-    let fake = Fake::start();
+    let fake = FakeServer::start();
     let config = format!(
         "sandbox_url: http://{}\nsandbox_key_env: FAR_KEY\nlimits: {{cell_timeout: 7}}",
         fake.address
@@ -250,7 +250,7 @@ fn an_unusable_server_is_reported_at_the_start() {
         told.stderr
     );
 
-    let fake = Fake::start();
+    let fake = FakeServer::start();
     let told = refused(&format!(
         "sandbox_url: http://{}\nsandbox_key_env: FAR_KEY\nremote: {{serve: true}}",
         fake.address

@@ -9,7 +9,7 @@ use cellblock_testkit::{Cli, require};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Server, call, serve};
+use crate::support::{GatewayProcess, call, serve};
 
 /// A port for pods, each of which has an address of its own. While it is held at 127.0.0.1, nobody
 /// gets it at all addresses.
@@ -41,13 +41,13 @@ fn config(cluster: &TestCluster, port: u16, more: &str) -> String {
     )
 }
 
-fn session(server: &Server) -> String {
+fn session(server: &GatewayProcess) -> String {
     let (status, session) = server.post("/v1/sessions", &json!({}));
     assert_eq!(status, 201, "{session}");
     format!("/v1/sessions/{}", session["id"].as_str().unwrap())
 }
 
-fn cell(server: &Server, session: &str, code: &str) -> Value {
+fn cell(server: &GatewayProcess, session: &str, code: &str) -> Value {
     let (status, cell) = server.post(&format!("{session}/cells"), &json!({"code": code}));
     assert_eq!(status, 200, "{cell}");
     cell

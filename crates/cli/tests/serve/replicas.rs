@@ -8,15 +8,15 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::support::{Server, said, serve};
+use crate::support::{GatewayProcess, said, serve};
 
 /// A lease, and some time for its end to be noticed.
 const LEASE: Duration = Duration::from_mins(1);
 
 /// Two servers over one database.
 struct Replicas {
-    one: Server,
-    two: Server,
+    one: GatewayProcess,
+    two: GatewayProcess,
     url: String,
     database: DatabaseServer,
     /// The database's tasks live here.
@@ -44,7 +44,7 @@ impl Replicas {
 }
 
 /// Starts a server whose records are in a database, and which says where others reach it.
-fn replica(url: &str, config: &str, environment: &[(&str, String)]) -> Server {
+fn replica(url: &str, config: &str, environment: &[(&str, String)]) -> GatewayProcess {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     drop(taken);
@@ -144,7 +144,7 @@ fn servers_with_one_database_share_responses_and_report_that_it_is_down() {
 }
 
 /// Calls a tool of MCP, and gives its structured content.
-fn tool(server: &Server, name: &str, arguments: &Value) -> Value {
+fn tool(server: &GatewayProcess, name: &str, arguments: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": name, "arguments": arguments}});
     let (status, answer) = server.message("/mcp", &message);

@@ -18,7 +18,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running `cellblock serve`. It is killed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct GatewayProcess {
     child: Child,
     pub(crate) address: SocketAddr,
     /// Lines that it printed after its address.
@@ -27,14 +27,14 @@ pub(crate) struct Server {
 }
 
 /// Writes `cellblock.yaml` into a folder and begins to serve there.
-pub(crate) fn serve(config: &str, args: &[&str], environment: &[(&str, &str)]) -> Server {
+pub(crate) fn serve(config: &str, args: &[&str], environment: &[(&str, &str)]) -> GatewayProcess {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
     serve_in(folder, args, environment)
 }
 
 /// Begins to serve in a folder, at a free port unless the arguments have another address.
-pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &str)]) -> Server {
+pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &str)]) -> GatewayProcess {
     let address: &[&str] = if args.contains(&"--listen") {
         &[]
     } else {
@@ -71,7 +71,7 @@ pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &st
         .unwrap()
         .parse()
         .unwrap();
-    Server {
+    GatewayProcess {
         child,
         address,
         lines,
@@ -79,7 +79,7 @@ pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &st
     }
 }
 
-impl Server {
+impl GatewayProcess {
     /// The next line that it prints.
     pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).unwrap()
@@ -153,7 +153,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for GatewayProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

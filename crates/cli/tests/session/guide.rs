@@ -22,7 +22,7 @@ enum GuidePart {
 }
 
 /// The session that the page has.
-struct Reader {
+struct GuideReader {
     world: World,
     id: String,
     /// The last script.
@@ -40,7 +40,7 @@ fn the_guide_of_the_workbench_is_as_it_says() -> Result<()> {
     let kept = fs::read_to_string(&page)?;
     let world = World::new()?;
     symlink(workspace_root().join("examples"), world.work().join("examples"))?;
-    let mut reader = Reader {
+    let mut reader = GuideReader {
         world,
         id: String::new(),
         script: String::new(),
@@ -70,7 +70,7 @@ fn the_guide_of_the_workbench_is_as_it_says() -> Result<()> {
     Ok(())
 }
 
-impl Reader {
+impl GuideReader {
     /// Does what the block says; gives what it has to hold.
     fn read(&mut self, language: &str, body: &str) -> Result<String> {
         match language {

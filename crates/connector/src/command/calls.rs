@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// Maximum number of unanswered requests, with those that were canceled.
 const OPEN: usize = 1024;
 
-pub(super) type Answer = Result<FetchAnswer, ConnectorError>;
+pub(super) type FetchOutcome = Result<FetchAnswer, ConnectorError>;
 
 /// The requests to a process.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct CallsState {
 #[derive(Debug)]
 struct OpenCall {
     since: Instant,
-    caller: Option<oneshot::Sender<Answer>>,
+    caller: Option<oneshot::Sender<FetchOutcome>>,
 }
 
 impl Calls {
@@ -46,7 +46,7 @@ impl Calls {
     }
 
     /// Opens a request.
-    pub(super) fn open(&self) -> Result<(u64, oneshot::Receiver<Answer>), ConnectorError> {
+    pub(super) fn open(&self) -> Result<(u64, oneshot::Receiver<FetchOutcome>), ConnectorError> {
         let mut state = self.state();
         if let Some((_, why)) = &state.ended {
             return Err(why.clone());
@@ -66,7 +66,7 @@ impl Calls {
     }
 
     /// Gives an answer to its caller, if it still waits.
-    pub(super) fn answer(&self, id: u64, answer: Answer) {
+    pub(super) fn answer(&self, id: u64, answer: FetchOutcome) {
         let mut state = self.state();
         state.heard = Instant::now();
         // The first request is for the functions.

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::ChildStdout;
 use tokio::task::spawn_blocking;
 
-use super::calls::{Answer, Calls};
+use super::calls::{Calls, FetchOutcome};
 use super::message::{Reply, ReplyBody};
 use crate::process::{Line, Lines, Process};
 
@@ -85,7 +85,11 @@ async fn next(
 }
 
 /// Reads an Arrow IPC stream. One that is too large is skipped, because other answers follow it.
-async fn table(stdout: &mut BufReader<ChildStdout>, length: u64, max_result: u64) -> Result<Answer, String> {
+async fn table(
+    stdout: &mut BufReader<ChildStdout>,
+    length: u64,
+    max_result: u64,
+) -> Result<FetchOutcome, String> {
     let mut frame = stdout.take(length);
     let fits = length <= max_result;
     let kept = if !fits {

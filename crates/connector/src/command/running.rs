@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::CommandBounds;
-use super::calls::{Answer, Calls};
+use super::calls::{Calls, FetchOutcome};
 use super::{functions, message, reader};
 use crate::process::{ProgramLaunch, ProgramStreams, log_lines};
 
@@ -63,7 +63,7 @@ impl CommandProcess {
     }
 
     /// Calls a function.
-    pub(super) async fn call(&self, function: &str, arguments: Map<String, Value>) -> Answer {
+    pub(super) async fn call(&self, function: &str, arguments: Map<String, Value>) -> FetchOutcome {
         let process = &self.process;
         let limit = ("answer", "timeout", process.timeout);
         process
@@ -128,7 +128,7 @@ impl ConnectorProcess {
     }
 
     /// Makes a request. Dropping the future cancels it.
-    async fn request(&self, line: impl FnOnce(u64) -> Vec<u8>, limit: Limit) -> Answer {
+    async fn request(&self, line: impl FnOnce(u64) -> Vec<u8>, limit: Limit) -> FetchOutcome {
         let (id, answer) = self.calls.open()?;
         let mut cancel = Cancel {
             process: self,

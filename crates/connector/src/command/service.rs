@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::CommandBounds;
-use super::calls::Answer;
+use super::calls::FetchOutcome;
 use super::running::CommandProcess;
 use crate::options::ConnectorOptions;
 use crate::process::ProgramLaunch;
@@ -94,7 +94,7 @@ impl CommandService {
     }
 
     /// Calls a function.
-    pub(super) async fn call(&self, function: &str, arguments: Map<String, Value>) -> Answer {
+    pub(super) async fn call(&self, function: &str, arguments: Map<String, Value>) -> FetchOutcome {
         let running = self.running().await?;
         if running.cards.iter().all(|card| card.name != function) {
             let text = format!("the command does not offer the function `{function}` any more");

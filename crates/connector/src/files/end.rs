@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 /// End of a call's time.
 #[derive(Clone, Debug)]
-pub(super) struct End {
+pub(super) struct CallEnd {
     pub(super) stopped: CancellationToken,
     pub(super) until: Instant,
 }
 
-impl End {
+impl CallEnd {
     /// Fails after the end.
     pub(super) fn check(&self) -> Result<(), ConnectorError> {
         if self.stopped.is_cancelled() || Instant::now() >= self.until {

@@ -39,9 +39,9 @@ use tokio_util::sync::CancellationToken;
 use crate::columns::listed;
 use crate::mistake::OptionMistake;
 use crate::options::ConnectorOptions;
-use end::End;
+use end::CallEnd;
 use format::Format;
-use read::Table;
+use read::FileTable;
 use root::{FileRoot, Root};
 
 /// A connector of the type `files`.
@@ -53,7 +53,7 @@ pub struct FilesConnector {
     root: Arc<FileRoot>,
     timeout: Duration,
     max_result: u64,
-    tables: IndexMap<String, Arc<Table>>,
+    tables: IndexMap<String, Arc<FileTable>>,
     redaction: Redaction,
 }
 
@@ -136,7 +136,8 @@ impl FilesConnector {
         let limit = Instant::now() + self.timeout;
         let until = until.map_or(limit, |until| until.min(limit));
         let (place, timeout) = (Arc::clone(&self.root), self.timeout);
-        let worked = tokio::task::spawn_blocking(move || work(&place.open(timeout, End { stopped, until })?));
+        let worked =
+            tokio::task::spawn_blocking(move || work(&place.open(timeout, CallEnd { stopped, until })?));
         worked.await.unwrap_or_else(|error| {
             let provider = ConnectorErrorKind::Provider { status: None };
             Err(ConnectorError::new(provider, format!("reading failed: {error}")))
@@ -144,7 +145,7 @@ impl FilesConnector {
     }
 }
 
-fn compiled(name: &str, pattern: &str, options: &ConnectorOptions) -> Result<Table, OptionMistake> {
+fn compiled(name: &str, pattern: &str, options: &ConnectorOptions) -> Result<FileTable, OptionMistake> {
     let wrong = |text: String| OptionMistake::new(&["tables", name], text);
     if pattern.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(wrong(
@@ -166,7 +167,7 @@ fn compiled(name: &str, pattern: &str, options: &ConnectorOptions) -> Result<Tab
             .ok_or_else(|| wrong("`json` is not a type of columns of files; use another"))?;
         declared.insert(column.clone(), kind);
     }
-    Ok(Table {
+    Ok(FileTable {
         pattern,
         format,
         declared,

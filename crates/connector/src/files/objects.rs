@@ -12,7 +12,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, coalesce_ranges};
 use parking_lot::Mutex;
 
-use super::end::End;
+use super::end::CallEnd;
 use super::search::{Search, joined};
 
 /// Number of folders that are listed at the same time.
@@ -23,19 +23,19 @@ const GAP: u64 = 256 << 10;
 const UNAVAILABLE: ConnectorErrorKind = ConnectorErrorKind::Provider { status: None };
 
 /// Kind and description of an error.
-type Failure = (ConnectorErrorKind, String);
+type ObjectFailure = (ConnectorErrorKind, String);
 
 /// The objects below a prefix.
 #[derive(Debug)]
 pub(super) struct Objects {
     store: Arc<dyn ObjectStore>,
-    end: End,
+    end: CallEnd,
     /// The last failure, because errors of readers are only text.
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Option<ObjectFailure>>,
 }
 
 impl Objects {
-    pub(super) fn new(store: Arc<dyn ObjectStore>, end: End) -> Self {
+    pub(super) fn new(store: Arc<dyn ObjectStore>, end: CallEnd) -> Self {
         Self {
             store,
             end,
@@ -105,7 +105,7 @@ impl Objects {
     }
 
     /// Takes the last failure, if the store failed.
-    pub(super) fn take_failure(&self) -> Option<Failure> {
+    pub(super) fn take_failure(&self) -> Option<ObjectFailure> {
         self.failure.lock().take()
     }
 
@@ -122,7 +122,7 @@ impl Objects {
         Err(self.failed(failure))
     }
 
-    fn failed(&self, failure: Failure) -> String {
+    fn failed(&self, failure: ObjectFailure) -> String {
         let text = failure.1.clone();
         *self.failure.lock() = Some(failure);
         text
@@ -143,7 +143,7 @@ pub(super) fn unopened(error: &ArtifactError) -> ConnectorError {
 
 /// Answers of a store can contain the host's credentials, such as the signed request, so they are
 /// not repeated.
-fn explained(error: &object_store::Error) -> Failure {
+fn explained(error: &object_store::Error) -> ObjectFailure {
     use object_store::Error;
     let (kind, text) = match (error, status(error)) {
         (Error::NotFound { .. }, _) | (_, Some(404)) => (

@@ -23,7 +23,7 @@ const LESS: &str = "choose fewer columns or rows with `columns`, `where` and `li
 
 /// A table: the files that match a pattern.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct FileTable {
     pub(super) pattern: Pattern,
     pub(super) format: Format,
     pub(super) declared: IndexMap<String, DataType>,
@@ -45,7 +45,7 @@ fn failed(kind: ConnectorErrorKind, text: impl Into<String>) -> ConnectorError {
     ConnectorError::new(kind, text.into())
 }
 
-impl Table {
+impl FileTable {
     /// Returns the columns, read from the first file.
     pub(super) fn schema(&self, root: &Root) -> Result<Schema, ConnectorError> {
         Ok(self.open(root)?.schema)

@@ -8,7 +8,7 @@ use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
 use glob::Pattern;
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::end::End;
+use super::end::CallEnd;
 use super::folder::Folder;
 use super::object::Object;
 use super::objects::{Objects, unopened};
@@ -27,7 +27,7 @@ pub(super) enum FileRoot {
 #[derive(Debug)]
 pub(super) struct Root {
     kind: RootKind,
-    end: End,
+    end: CallEnd,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct FileMatch {
 
 impl FileRoot {
     /// Opens the root for a call. A store repeats failed requests for a part of the time that a call has.
-    pub(super) fn open(&self, timeout: Duration, end: End) -> Result<Root, ConnectorError> {
+    pub(super) fn open(&self, timeout: Duration, end: CallEnd) -> Result<Root, ConnectorError> {
         let kind = match self {
             Self::Folder(path) => RootKind::Folder(Folder::open(path).map_err(|error| {
                 // The path is not for the sandbox.

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::describe::Description;
 use super::result::Limits;
 use super::statement::StatementText;
-use super::target::Server;
+use super::target::ServerTarget;
 
 pub(super) fn query(
-    _: &Server,
+    _: &ServerTarget,
     _: &StatementText,
     _: &Map<String, Value>,
     _: Limits,
@@ -21,12 +21,12 @@ pub(super) fn query(
     ready(Err(unread()))
 }
 
-pub(super) fn check(_: &Server, _: Instant) -> Ready<Result<(), ConnectorError>> {
+pub(super) fn check(_: &ServerTarget, _: Instant) -> Ready<Result<(), ConnectorError>> {
     ready(Err(unread()))
 }
 
 pub(super) fn describe(
-    _: &Server,
+    _: &ServerTarget,
     _: &[StatementText],
     _: usize,
     _: Instant,

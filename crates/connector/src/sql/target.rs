@@ -23,8 +23,8 @@ pub(super) enum Dialect {
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Sqlite(PathBuf),
-    Postgres(Server),
-    Mysql(Server),
+    Postgres(ServerTarget),
+    Mysql(ServerTarget),
 }
 
 /// A database of a server.
@@ -33,7 +33,7 @@ pub(super) enum Target {
     not(any(feature = "mysql", feature = "postgres")),
     expect(dead_code, reason = "nothing connects to it")
 )]
-pub(super) struct Server {
+pub(super) struct ServerTarget {
     pub(super) place: ServerAddress,
     pub(super) user: String,
     pub(super) password: Option<String>,
@@ -75,10 +75,10 @@ pub(super) enum Encryption {
     Verified(Option<PathBuf>),
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ServerTarget {
     /// Without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
+        f.debug_struct("ServerTarget")
             .field("place", &self.place)
             .finish_non_exhaustive()
     }
@@ -100,8 +100,8 @@ impl Target {
         }
         let url = Url::parse(text).map_err(|_| FORMS.to_owned())?;
         let target = match url.scheme() {
-            "postgres" | "postgresql" => Server::new(&url, options, folder, 5432).map(Self::Postgres),
-            "mysql" | "mariadb" => Server::new(&url, options, folder, 3306).map(Self::Mysql),
+            "postgres" | "postgresql" => ServerTarget::new(&url, options, folder, 5432).map(Self::Postgres),
+            "mysql" | "mariadb" => ServerTarget::new(&url, options, folder, 3306).map(Self::Mysql),
             _ => Err(FORMS.to_owned()),
         };
         target?.built()
@@ -166,7 +166,7 @@ impl Settings {
     }
 }
 
-impl Server {
+impl ServerTarget {
     fn new(url: &Url, options: &ConnectorOptions, folder: &Path, port: u16) -> Result<Self, String> {
         let settings = Settings::new(url)?;
         let decoded = |text: &str| {

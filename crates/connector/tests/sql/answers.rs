@@ -21,7 +21,7 @@ pub(crate) fn connector(url: &str, folder: &Path, more: &Value) -> SqlConnector 
 
 /// A table as text.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     /// Names and types of the columns.
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) async fn call(
     connector: &SqlConnector,
     function: &str,
     arguments: Value,
-) -> Result<Table, Failure> {
+) -> Result<TextTable, Failure> {
     let Value::Object(arguments) = arguments else {
         panic!("no arguments")
     };
@@ -46,11 +46,11 @@ pub(crate) async fn call(
     let columns = columns
         .map(|field| format!("{} {}", field.name(), field.data_type()))
         .collect();
-    Ok(Table { columns, rows })
+    Ok(TextTable { columns, rows })
 }
 
 /// Runs a statement.
-pub(crate) async fn sql(connector: &SqlConnector, statement: &str) -> Result<Table, Failure> {
+pub(crate) async fn sql(connector: &SqlConnector, statement: &str) -> Result<TextTable, Failure> {
     with(connector, statement, json!({})).await
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn with(
     connector: &SqlConnector,
     statement: &str,
     arguments: Value,
-) -> Result<Table, Failure> {
+) -> Result<TextTable, Failure> {
     let mut all = Map::new();
     all.insert("statement".to_owned(), statement.into());
     all.extend(arguments.as_object().unwrap().clone());

@@ -17,17 +17,17 @@ const CHECKPOINT: &str = "checkpoint";
 
 /// A file whose path is followed by `/checkpoints`, or by that and the id of one.
 #[derive(Debug)]
-enum Target<'a> {
+enum CheckpointTarget<'a> {
     All(&'a str),
     One(&'a str),
 }
 
-fn target(path: &str) -> Option<Target<'_>> {
+fn target(path: &str) -> Option<CheckpointTarget<'_>> {
     if let Some(file) = path.strip_suffix("/checkpoints") {
-        return Some(Target::All(file));
+        return Some(CheckpointTarget::All(file));
     }
     let (file, id) = path.rsplit_once("/checkpoints/")?;
-    (id == CHECKPOINT).then_some(Target::One(file))
+    (id == CHECKPOINT).then_some(CheckpointTarget::One(file))
 }
 
 fn checkpoint(about: &Value) -> Value {
@@ -36,7 +36,7 @@ fn checkpoint(about: &Value) -> Value {
 
 /// `GET …/checkpoints`; `None` if the path is not one of checkpoints.
 pub(super) async fn list(jupyter: &Jupyter, owner: &Owner, path: &str) -> Option<Result<Value, Problem>> {
-    let Target::All(file) = target(path)? else {
+    let CheckpointTarget::All(file) = target(path)? else {
         return None;
     };
     let list = async {
@@ -56,13 +56,13 @@ pub(super) async fn save_or_restore(
     let target = target(path)?;
     let work = async {
         match target {
-            Target::All(file) => {
+            CheckpointTarget::All(file) => {
                 let place = KernelPath::find(jupyter, owner, file)?;
                 let copy = json!({"source": place.inside, "destination": place.checkpoint()});
                 let about = place.does("copy", copy).await?;
                 Ok((StatusCode::CREATED, Json(checkpoint(&about))).into_response())
             }
-            Target::One(file) => {
+            CheckpointTarget::One(file) => {
                 let place = KernelPath::find(jupyter, owner, file)?;
                 let copy = json!({"source": place.checkpoint(), "destination": place.inside});
                 place.does("copy", copy).await?;
@@ -79,7 +79,7 @@ pub(super) async fn forget(
     owner: &Owner,
     path: &str,
 ) -> Option<Result<StatusCode, Problem>> {
-    let Target::One(file) = target(path)? else {
+    let CheckpointTarget::One(file) = target(path)? else {
         return None;
     };
     let work = async {

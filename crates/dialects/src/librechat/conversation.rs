@@ -62,7 +62,7 @@ impl Conversation {
 
 /// A sandbox for a run.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct RunSandbox {
     pub(super) held: HeldConversation,
     /// Whether it was there before.
     pub(super) reused: bool,
@@ -70,7 +70,7 @@ pub(super) struct Room {
     pub(super) stays: bool,
 }
 
-impl Room {
+impl RunSandbox {
     /// Ends the sandbox, unless it stays.
     pub(super) async fn leave(&self, state: &State) {
         if !self.stays {
@@ -80,7 +80,7 @@ impl Room {
 }
 
 /// Returns the sandbox of a conversation, or a new one.
-pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> Result<Room, Problem> {
+pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> Result<RunSandbox, Problem> {
     let hint = hint.filter(|it| !it.is_empty());
     if hint.is_some_and(|it| it.len() > MAX_HINT) {
         return Err(Problem::invalid(format!(
@@ -93,7 +93,7 @@ pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> 
     });
     let _opening = state.opening.lock().await;
     if let Some(held) = state.conversations.hold(owner.name(), &id) {
-        return Ok(Room {
+        return Ok(RunSandbox {
             held,
             reused: true,
             stays: true,
@@ -109,7 +109,7 @@ pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> 
     let opened = state
         .host
         .open(&state.conversations, owner, wish, Conversation::default());
-    Ok(Room {
+    Ok(RunSandbox {
         held: opened.await?,
         reused: false,
         stays: hint.is_some(),

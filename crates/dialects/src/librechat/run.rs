@@ -9,7 +9,7 @@ use cellblock_interpreter::execution::Execution;
 use serde_json::{Value, json};
 
 use super::access::Caller;
-use super::conversation::Room;
+use super::conversation::RunSandbox;
 use super::error::Problem;
 use super::exec::InputFile;
 use super::names;
@@ -39,7 +39,7 @@ pub(super) struct Input {
 pub(super) struct Job<'a> {
     pub(super) state: &'a State,
     pub(super) caller: &'a Caller,
-    pub(super) room: &'a Room,
+    pub(super) room: &'a RunSandbox,
     pub(super) inputs: &'a [Input],
     pub(super) timeout: Duration,
 }

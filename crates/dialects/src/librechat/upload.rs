@@ -101,7 +101,7 @@ pub(super) async fn batch(
 }
 
 #[derive(Debug, Default)]
-struct Upload {
+struct FormUpload {
     resource: Resource,
     taken: Vec<UploadResult>,
     /// Whether there were more files than are taken.
@@ -114,9 +114,9 @@ async fn receive(
     mut receiving: Receiving,
     parts: Result<Multipart, MultipartRejection>,
     most: usize,
-) -> Result<Upload, Problem> {
+) -> Result<FormUpload, Problem> {
     let mut parts = parts.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
-    let mut upload = Upload::default();
+    let mut upload = FormUpload::default();
     let mut fields = Resource::default();
     while let Some(mut part) = receiving
         .within(parts.next_field())

@@ -78,7 +78,7 @@ pub(super) struct KillQuery {
 
 /// A line of output.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct OutputLine {
     #[serde(rename = "type")]
     kind: &'static str,
     data: String,
@@ -251,7 +251,7 @@ async fn report(
         lines.drain(..lines.len() - tail);
         truncated = true;
     }
-    let entry = |line: &str| Entry {
+    let entry = |line: &str| OutputLine {
         kind: "output",
         data: line.to_owned(),
     };

@@ -67,7 +67,7 @@ pub(super) struct CellRequest {
 
 /// The file of a notebook, as far as it matters here.
 #[derive(Debug, Deserialize, Serialize)]
-struct Document {
+struct NotebookDocument {
     cells: Vec<Map<String, Value>>,
     #[serde(default)]
     metadata: Value,
@@ -153,7 +153,7 @@ pub(super) async fn open(
     let held = terminal.chat(&caller).await?;
     let done = perform(&held, "content", &asked).await?;
     let path = done.answer["path"].as_str().unwrap_or_default();
-    let document = Document::parse(&done.content, path)?;
+    let document = NotebookDocument::parse(&done.content, path)?;
     let spec = &document.metadata["kernelspec"];
     let kernel = spec["name"].as_str().unwrap_or("python3").to_owned();
     let language = spec["language"].as_str().unwrap_or("python");
@@ -261,7 +261,7 @@ impl Notebook {
     async fn run(&self, host: &DialectHost, session: &Session, asked: CellRequest) -> Result<Value, Problem> {
         let path = json!({ "path": self.path });
         let read = workspace::perform(session, HOME, "content", &path).await?;
-        let mut document = Document::parse(&read.content, &self.path)?;
+        let mut document = NotebookDocument::parse(&read.content, &self.path)?;
         let number = document.cells.len();
         let at = usize::try_from(asked.cell_index).ok();
         let cell = at.and_then(|at| document.cells.get_mut(at)).ok_or_else(|| {
@@ -294,7 +294,7 @@ impl Notebook {
     }
 }
 
-impl Document {
+impl NotebookDocument {
     fn parse(bytes: &[u8], path: &str) -> Result<Self, Problem> {
         serde_json::from_slice(bytes).map_err(|error| {
             let error = json_error::describe(&error);
@@ -502,14 +502,14 @@ mod tests {
     #[test]
     fn a_file_keeps_what_is_not_known_here() {
         let file = br#"{"cells": [{"cell_type": "code", "source": ["a\n", "b"], "x": 1}], "nbformat": 4, "other": [true]}"#;
-        let document = Document::parse(file, "a.ipynb").unwrap();
+        let document = NotebookDocument::parse(file, "a.ipynb").unwrap();
         assert_eq!(source(&document.cells[0]), "a\nb");
         let again: Value = serde_json::from_str(&document.text()).unwrap();
         assert_eq!(
             (&again["other"], &again["cells"][0]["x"]),
             (&json!([true]), &json!(1))
         );
-        assert!(Document::parse(b"{\"worksheets\": []}", "a.ipynb").is_err());
-        assert!(Document::parse(b"{\"cells\": [1]}", "a.ipynb").is_err());
+        assert!(NotebookDocument::parse(b"{\"worksheets\": []}", "a.ipynb").is_err());
+        assert!(NotebookDocument::parse(b"{\"cells\": [1]}", "a.ipynb").is_err());
     }
 }

@@ -218,7 +218,7 @@ pub(super) async fn attach(
     }
     let upgrade = upgrade.max_message_size(MAX_INPUT).max_frame_size(MAX_INPUT);
     let tasks = state.host.tasks.clone();
-    let connection = Connection {
+    let connection = TerminalConnection {
         state,
         sandbox,
         owner,
@@ -245,7 +245,7 @@ async fn is_running(sandbox: &HeldSandbox, shell: &Shell) -> bool {
 
 /// A client's connection.
 #[derive(Debug)]
-struct Connection {
+struct TerminalConnection {
     state: State,
     sandbox: HeldSandbox,
     owner: Owner,
@@ -253,7 +253,7 @@ struct Connection {
     id: String,
 }
 
-impl Connection {
+impl TerminalConnection {
     async fn serve(self, socket: WebSocket, seat: Option<OwnedMutexGuard<()>>, asked: &AttachQuery) {
         let (mut sender, receiver) = socket.split();
         let end = match self.seat(seat).await {

@@ -38,7 +38,7 @@ pub(super) struct Replace {
     new: String,
 }
 
-type Body<T> = Result<Json<T>, JsonRejection>;
+type JsonBody<T> = Result<Json<T>, JsonRejection>;
 
 pub(super) async fn info(opened: ExecdSandbox, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
     let paths: Vec<_> = paths(query.as_deref())?
@@ -76,14 +76,14 @@ pub(super) async fn search(opened: ExecdSandbox, RawQuery(query): RawQuery) -> R
 
 pub(super) async fn permissions(
     opened: ExecdSandbox,
-    request: Body<BTreeMap<String, Permission>>,
+    request: JsonBody<BTreeMap<String, Permission>>,
 ) -> Result<(), Problem> {
     permit("permit", opened, request).await
 }
 
 pub(super) async fn make_directories(
     opened: ExecdSandbox,
-    request: Body<BTreeMap<String, Permission>>,
+    request: JsonBody<BTreeMap<String, Permission>>,
 ) -> Result<(), Problem> {
     permit("make", opened, request).await
 }
@@ -91,7 +91,7 @@ pub(super) async fn make_directories(
 async fn permit(
     what: &str,
     opened: ExecdSandbox,
-    request: Body<BTreeMap<String, Permission>>,
+    request: JsonBody<BTreeMap<String, Permission>>,
 ) -> Result<(), Problem> {
     let Json(request) = request?;
     let files: serde_json::Map<_, _> = request
@@ -104,7 +104,7 @@ async fn permit(
     done(opened, json!({"do": what, "files": files})).await
 }
 
-pub(super) async fn rename(opened: ExecdSandbox, request: Body<Vec<Rename>>) -> Result<(), Problem> {
+pub(super) async fn rename(opened: ExecdSandbox, request: JsonBody<Vec<Rename>>) -> Result<(), Problem> {
     let Json(request) = request?;
     let files: Vec<_> = request
         .iter()
@@ -116,7 +116,7 @@ pub(super) async fn rename(opened: ExecdSandbox, request: Body<Vec<Rename>>) -> 
 pub(super) async fn replace(
     opened: ExecdSandbox,
     RawQuery(query): RawQuery,
-    request: Body<BTreeMap<String, Replace>>,
+    request: JsonBody<BTreeMap<String, Replace>>,
 ) -> Result<Json<Value>, Problem> {
     let Json(request) = request?;
     let files: Vec<_> = request

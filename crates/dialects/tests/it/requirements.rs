@@ -5,14 +5,14 @@ use cellblock_dialects::{DialectsOptions, LibreChatOptions};
 use serde_json::{Value, json};
 
 use crate::open_terminal::Chat;
-use crate::support::{RequestExt, Server, block_on, client};
+use crate::support::{DialectServer, RequestExt, block_on, client};
 
 const CODE: &str = "import humanize\nprint(humanize.intcomma(1000))";
 
 #[test]
 fn sandboxes_of_dialects_have_the_required_packages() {
     block_on(async {
-        let server = Server::start(DialectsOptions {
+        let server = DialectServer::start(DialectsOptions {
             requirements: vec!["humanize".to_owned()],
             librechat: Some(LibreChatOptions::default()),
             open_terminal: Some(OpenTerminalOptions::default()),

@@ -116,12 +116,12 @@ impl Doorkeeper for KeyRing {
 
 /// A server of dialects. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct DialectServer {
     pub(crate) address: SocketAddr,
     pub(crate) host: DialectHost,
 }
 
-impl Server {
+impl DialectServer {
     /// Starts one, on terms that the test may change.
     pub(crate) async fn with(
         options: &DialectsOptions,
@@ -192,7 +192,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for DialectServer {
     fn drop(&mut self) {
         self.host.ending.cancel();
     }
@@ -270,8 +270,8 @@ pub(crate) fn bounded(folder: &Path) -> impl FnOnce(&mut DialectTerms) {
 }
 
 /// Serves dialects to callers without keys.
-pub(crate) async fn serve(options: DialectsOptions) -> Server {
-    Server::with(&options, KeyRing::Open, |_| {}).await
+pub(crate) async fn serve(options: DialectsOptions) -> DialectServer {
+    DialectServer::with(&options, KeyRing::Open, |_| {}).await
 }
 
 /// Serves dialects to callers with these keys, whose owners have the same names. Without keys all
@@ -280,13 +280,13 @@ pub(crate) async fn serve_with(
     options: DialectsOptions,
     keys: &'static [&'static str],
     meter: Arc<dyn Meter>,
-) -> Server {
+) -> DialectServer {
     let ring = if keys.is_empty() {
         KeyRing::Open
     } else {
         KeyRing::Known(keys.iter().map(|key| (*key, *key)).collect())
     };
-    Server::with(&options, ring, |terms| terms.meter = meter).await
+    DialectServer::with(&options, ring, |terms| terms.meter = meter).await
 }
 
 /// A client. It waits for as long as the test may take.
@@ -335,7 +335,7 @@ pub(crate) async fn run(
 }
 
 /// Runs a module of a client's tests, at `tests/clients/dialects`, against a server.
-pub(crate) async fn suite(judge: &str, client_name: &str, module: &str, server: &Server) {
+pub(crate) async fn suite(judge: &str, client_name: &str, module: &str, server: &DialectServer) {
     let url = server.url("");
     let variables = [("CELLBLOCK_URL", url.as_str()), ("CELLBLOCK_KEY", KEYS[0].0)];
     let folder = format!("dialects/{client_name}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellblock_egress::{EgressOptions, EgressTimeouts};
 use serde_json::json;
 
-use crate::support::{Answers, Proxy, Server, connect, open, request};
+use crate::support::{Answers, OriginServer, Proxy, connect, open, request};
 
 /// An address that counts as one of the internet, and to which there is no route: its block was
 /// returned to IANA.
@@ -37,7 +37,7 @@ async fn get(proxy: &Proxy, host: &str) -> u16 {
 
 #[tokio::test]
 async fn a_name_with_a_private_address_is_denied() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let host = format!("a.example:{}", server.port);
     for address in [
         "127.0.0.1",
@@ -86,7 +86,7 @@ async fn a_name_with_a_private_address_is_denied() {
 
 #[tokio::test]
 async fn a_name_that_changes_to_a_private_address_is_denied() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let host = format!("a.example:{}", server.port);
     let (proxy, resolver) = named(server.port, &[&[PUBLIC], &["127.0.0.1"]]);
     let first = get(&proxy, &host).await;
@@ -100,7 +100,7 @@ async fn a_name_that_changes_to_a_private_address_is_denied() {
 
 #[tokio::test]
 async fn an_answer_with_public_and_private_addresses_is_denied() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let host = format!("a.example:{}", server.port);
     for answer in [[PUBLIC, "127.0.0.1"], ["127.0.0.1", PUBLIC]] {
         let (proxy, _) = named(server.port, &[&answer]);
@@ -131,7 +131,7 @@ async fn metadata_and_private_literals_need_a_rule() {
 
 #[tokio::test]
 async fn other_notations_of_an_allowed_address_are_denied() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let (address, port) = (server.address(), server.port);
     let proxy = Proxy::allowing(&[&address, &format!("localhost:{port}")]);
     for host in [

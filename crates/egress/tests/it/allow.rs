@@ -6,11 +6,11 @@ use cellblock_egress::{EgressDecision, EgressOptions, EgressPolicy, EgressRestri
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Answers, Proxy, Server, open, request};
+use crate::support::{Answers, OriginServer, Proxy, open, request};
 
 #[tokio::test]
 async fn a_request_to_an_allowed_server_is_forwarded_and_recorded() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
@@ -45,7 +45,7 @@ async fn a_request_to_an_allowed_server_is_forwarded_and_recorded() {
 
 #[tokio::test]
 async fn a_denied_host_is_answered_with_the_allow_list_and_the_fix() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let proxy = Proxy::allowing(&["a.example", "*.b.example"]);
     let address = server.address();
     let sent = format!("GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -75,7 +75,7 @@ async fn a_denied_host_is_answered_with_the_allow_list_and_the_fix() {
 
 #[tokio::test]
 async fn a_restriction_of_the_session_takes_allowed_targets_away() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let named = format!("a.example:{}", server.port);
     let denying = |deny: &str, except: &[&str]| {
@@ -121,7 +121,7 @@ async fn a_restriction_of_the_session_takes_allowed_targets_away() {
 
 #[tokio::test]
 async fn ports_and_methods_of_a_rule_are_enforced() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let policy = json!({ "allow": [{ "host": address, "methods": ["GET", "HEAD"] }] });
     let proxy = Proxy::new(policy, EgressOptions::default());
@@ -161,7 +161,7 @@ async fn ports_and_methods_of_a_rule_are_enforced() {
 
 #[tokio::test]
 async fn a_wildcard_allows_names_below_the_domain_only() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let port = server.port;
     let rules = json!({ "allow": [format!("*.example.com:{port}"), server.address()] });
     let options = EgressOptions {
@@ -185,7 +185,7 @@ async fn a_wildcard_allows_names_below_the_domain_only() {
 
 #[tokio::test]
 async fn a_redirect_is_returned_and_not_followed() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let sent = format!("GET http://{address}/redirect HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -199,7 +199,7 @@ async fn a_redirect_is_returned_and_not_followed() {
 
 #[tokio::test]
 async fn requests_that_are_not_for_a_proxy_are_malformed() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     for (target, expected) in [
@@ -218,7 +218,7 @@ async fn requests_that_are_not_for_a_proxy_are_malformed() {
 
 #[tokio::test]
 async fn a_server_that_is_down_is_a_bad_gateway() {
-    let address = Server::start().await.address();
+    let address = OriginServer::start().await.address();
     let proxy = Proxy::allowing(&[&address]);
     let connected = async {
         // The port is free once the dropped server's task has ended.
@@ -243,7 +243,7 @@ async fn a_server_that_is_down_is_a_bad_gateway() {
 
 #[tokio::test]
 async fn a_response_to_head_has_a_length_and_no_body() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);

@@ -4,11 +4,11 @@ use cellblock_egress::{EgressDecision, EgressOptions};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Authority, Proxy, Server, connect, handshake, open, request};
+use crate::support::{Authority, OriginServer, Proxy, connect, handshake, open, request};
 
 #[tokio::test]
 async fn a_tunnel_carries_bytes_both_ways_and_records_them() {
-    let server = Server::listen(|mut stream, _| async move {
+    let server = OriginServer::listen(|mut stream, _| async move {
         let mut request = [0; 4];
         stream.read_exact(&mut request).await.unwrap();
         stream.write_all(b"answer").await.unwrap();
@@ -44,7 +44,7 @@ async fn a_tunnel_carries_bytes_both_ways_and_records_them() {
 
 #[tokio::test]
 async fn bytes_that_follow_connect_at_once_reach_the_server() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
@@ -53,7 +53,7 @@ async fn bytes_that_follow_connect_at_once_reach_the_server() {
          X: y\r\n\r\n"
     );
     assert_eq!(request(&mut client, &sent).await.unwrap().status, 200);
-    let reply = crate::support::Reply::read(&mut client).await.unwrap();
+    let reply = crate::support::ProxyReply::read(&mut client).await.unwrap();
     assert!(
         reply
             .text()
@@ -66,7 +66,7 @@ async fn bytes_that_follow_connect_at_once_reach_the_server() {
 #[tokio::test]
 async fn tls_in_a_tunnel_ends_at_the_server() {
     let authority = Authority::new();
-    let server = Server::tls(authority.server("127.0.0.1")).await;
+    let server = OriginServer::tls(authority.server("127.0.0.1")).await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     assert_eq!(proxy.proxy.ca_pem(), None);
@@ -80,7 +80,7 @@ async fn tls_in_a_tunnel_ends_at_the_server() {
 
 #[tokio::test]
 async fn tunnels_need_a_rule_for_the_host_and_the_port() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let (address, port) = (server.address(), server.port);
     let proxy = Proxy::allowing(&[&format!("a.example:{port}"), "127.0.0.1"]);
     for (target, status, expected) in [
@@ -99,7 +99,7 @@ async fn tunnels_need_a_rule_for_the_host_and_the_port() {
 
 #[tokio::test]
 async fn a_body_or_another_host_with_connect_is_malformed() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     for headers in [
@@ -116,7 +116,7 @@ async fn a_body_or_another_host_with_connect_is_malformed() {
 
 #[tokio::test]
 async fn a_tunnel_of_http_1_0_without_a_host_header_works() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let policy = json!({ "allow": [address] });
     let proxy = Proxy::new(policy, EgressOptions::default());

@@ -5,13 +5,15 @@ use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::support::{Answers, Authority, Proxy, Reply, Server, connect, handshake, open, request, trusting};
+use crate::support::{
+    Answers, Authority, OriginServer, Proxy, ProxyReply, connect, handshake, open, request, trusting,
+};
 
 const NAME: &str = "api.example.com";
 
 /// A TLS server that is `api.example.com`, and a proxy that allows GET there.
 struct Setup {
-    server: Server,
+    server: OriginServer,
     proxy: Proxy,
     host: String,
 }
@@ -19,7 +21,7 @@ struct Setup {
 impl Setup {
     async fn new() -> Self {
         let authority = Authority::new();
-        let server = Server::tls(authority.server(NAME)).await;
+        let server = OriginServer::tls(authority.server(NAME)).await;
         let host = format!("{NAME}:{}", server.port);
         let proxy = proxy(&server, &host, &[&authority]);
         Self { server, proxy, host }
@@ -32,12 +34,12 @@ impl Setup {
         handshake(tunnel, NAME, root).await.unwrap()
     }
 
-    async fn get(&self, bytes: &str) -> Reply {
+    async fn get(&self, bytes: &str) -> ProxyReply {
         request(&mut self.open().await, bytes).await.unwrap()
     }
 }
 
-fn proxy(server: &Server, host: &str, trusted: &[&Authority]) -> Proxy {
+fn proxy(server: &OriginServer, host: &str, trusted: &[&Authority]) -> Proxy {
     let policy = json!({
         "allow": [
             { "host": host, "methods": ["GET"] },
@@ -163,7 +165,7 @@ async fn a_server_with_an_invalid_certificate_is_a_bad_gateway() {
         (unknown.server(NAME), "invalid peer certificate"),
         (authority.server("other.example.com"), "not valid for name"),
     ] {
-        let server = Server::tls(config).await;
+        let server = OriginServer::tls(config).await;
         let host = format!("{NAME}:{}", server.port);
         let proxy = proxy(&server, &host, &[&authority]);
         let setup = Setup { server, proxy, host };

@@ -5,7 +5,9 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Authority, Proxy, Reply, Server, connect, intercepted, open, pattern, request};
+use crate::support::{
+    Authority, OriginServer, Proxy, ProxyReply, connect, intercepted, open, pattern, request,
+};
 
 const BIG: usize = 24 << 20;
 
@@ -13,14 +15,14 @@ fn get(address: &str, path: &str) -> String {
     format!("GET http://{address}{path} HTTP/1.1\r\nHost: {address}\r\n\r\n")
 }
 
-fn assert_intact(reply: &Reply) {
+fn assert_intact(reply: &ProxyReply) {
     assert_eq!(reply.body.len(), BIG);
     assert_eq!(Sha256::digest(&reply.body), Sha256::digest(pattern(BIG)));
 }
 
 #[tokio::test]
 async fn requests_beyond_the_quota_are_refused() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let policy = json!({ "allow": [address], "quotas": { "max_requests": 3 } });
     let proxy = Proxy::new(policy, EgressOptions::default());
@@ -55,7 +57,7 @@ async fn requests_beyond_the_quota_are_refused() {
 
 #[tokio::test]
 async fn a_download_ends_at_the_quota_of_bytes() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let max = 1 << 20;
     for tunneled in [false, true] {
@@ -97,7 +99,7 @@ async fn a_download_ends_at_the_quota_of_bytes() {
 
 #[tokio::test]
 async fn an_upload_ends_at_the_quota_of_bytes() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let policy = json!({ "allow": [address], "quotas": { "max_bytes": 100_000 } });
     let proxy = Proxy::new(policy, EgressOptions::default());
@@ -114,7 +116,7 @@ async fn an_upload_ends_at_the_quota_of_bytes() {
 
 #[tokio::test]
 async fn big_downloads_are_intact() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let path = format!("/bytes/{BIG}");
@@ -135,7 +137,7 @@ async fn big_downloads_are_intact() {
 #[tokio::test]
 async fn big_downloads_through_an_intercepted_connection_are_intact() {
     let authority = Authority::new();
-    let server = Server::tls(authority.server("127.0.0.1")).await;
+    let server = OriginServer::tls(authority.server("127.0.0.1")).await;
     let address = server.address();
     let (_proxy, mut stream) = intercepted(&authority, &address).await;
     let sent = format!("GET /bytes/{BIG} HTTP/1.1\r\nHost: {address}\r\n\r\n");

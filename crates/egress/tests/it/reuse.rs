@@ -2,11 +2,11 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Proxy, Server, open, request};
+use crate::support::{OriginServer, Proxy, open, request};
 
 #[tokio::test]
 async fn a_connection_is_used_for_the_next_request_to_the_same_server() {
-    let (one, two) = (Server::start().await, Server::start().await);
+    let (one, two) = (OriginServer::start().await, OriginServer::start().await);
     let proxy = Proxy::allowing(&[&one.address(), &two.address()]);
     let mut client = open(&proxy);
     for server in [&one, &one, &two, &two, &one] {
@@ -27,7 +27,7 @@ async fn a_connection_is_used_for_the_next_request_to_the_same_server() {
 
 #[tokio::test]
 async fn a_server_that_closed_the_connection_is_connected_to_again() {
-    let server = Server::listen(|mut stream, requests| async move {
+    let server = OriginServer::listen(|mut stream, requests| async move {
         let mut request = vec![0; 1000];
         let size = stream.read(&mut request).await.unwrap();
         requests

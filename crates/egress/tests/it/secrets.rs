@@ -4,11 +4,11 @@ use cellblock_egress::EgressOptions;
 use cellblock_testkit::LogRecords;
 use serde_json::json;
 
-use crate::support::{Answers, Authority, Proxy, Server, connect, handshake, open, request, trusting};
+use crate::support::{Answers, Authority, OriginServer, Proxy, connect, handshake, open, request, trusting};
 
 const SECRET: &str = "Bearer hunter2";
 
-fn policy(servers: &[&Server]) -> serde_json::Value {
+fn policy(servers: &[&OriginServer]) -> serde_json::Value {
     let mut allow: Vec<_> = servers.iter().map(|server| server.address()).collect();
     allow.extend(["a", "b"].map(|name| format!("{name}.example:{}", servers[0].port)));
     json!({
@@ -22,7 +22,7 @@ fn policy(servers: &[&Server]) -> serde_json::Value {
 
 #[tokio::test]
 async fn a_secret_replaces_the_header_that_code_set() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::new(policy(&[&server]), EgressOptions::default());
     for own in [
@@ -44,7 +44,7 @@ async fn a_secret_replaces_the_header_that_code_set() {
 #[tokio::test]
 async fn a_secret_is_added_inside_intercepted_connections_of_its_host_only() {
     let authority = Authority::new();
-    let server = Server::tls(authority.server("a.example")).await;
+    let server = OriginServer::tls(authority.server("a.example")).await;
     let options = EgressOptions {
         resolver: Answers::loopback(),
         roots: vec![authority.root()],
@@ -76,7 +76,7 @@ async fn a_secret_is_added_inside_intercepted_connections_of_its_host_only() {
 
 #[tokio::test]
 async fn a_secret_is_not_sent_unencrypted_to_another_machine() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let host = format!("a.example:{}", server.port);
     let options = EgressOptions {
         resolver: Answers::loopback(),
@@ -93,8 +93,8 @@ async fn a_secret_is_not_sent_unencrypted_to_another_machine() {
 #[tokio::test]
 async fn no_log_record_or_refusal_contains_a_secret_a_path_or_a_header() {
     let log = LogRecords::take();
-    let server = Server::start().await;
-    let down = Server::listen(|stream, _| async move { drop(stream) }).await;
+    let server = OriginServer::start().await;
+    let down = OriginServer::listen(|stream, _| async move { drop(stream) }).await;
     let proxy = Proxy::new(policy(&[&server, &down]), EgressOptions::default());
     let mut replies = String::new();
     for (method, host) in [

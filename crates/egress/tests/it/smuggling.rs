@@ -2,11 +2,11 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Proxy, Reply, Server, open, request};
+use crate::support::{OriginServer, Proxy, ProxyReply, open, request};
 
 #[tokio::test]
 async fn ambiguous_requests_are_malformed_and_reach_no_server() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let line = format!("POST http://{address}/ HTTP/1.1\r\n");
@@ -38,14 +38,14 @@ async fn ambiguous_requests_are_malformed_and_reach_no_server() {
         let reply = request(&mut client, &sent).await;
         assert_eq!(reply.map(|reply| reply.status), Some(400), "{sent:?}");
         // The connection ends, so that nothing after the request is read as another one.
-        assert!(Reply::read(&mut client).await.is_none(), "{sent:?}");
+        assert!(ProxyReply::read(&mut client).await.is_none(), "{sent:?}");
     }
     assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
 async fn the_host_header_must_agree_with_the_url() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     for headers in [
@@ -68,7 +68,7 @@ async fn the_host_header_must_agree_with_the_url() {
 
 #[tokio::test]
 async fn each_pipelined_request_is_checked() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
@@ -81,9 +81,9 @@ async fn each_pipelined_request_is_checked() {
     );
     client.write_all(sent.as_bytes()).await.unwrap();
     for status in [200, 403, 200, 400] {
-        assert_eq!(Reply::read(&mut client).await.unwrap().status, status);
+        assert_eq!(ProxyReply::read(&mut client).await.unwrap().status, status);
     }
-    assert!(Reply::read(&mut client).await.is_none());
+    assert!(ProxyReply::read(&mut client).await.is_none());
     let paths: Vec<_> = server
         .requests()
         .iter()
@@ -94,7 +94,7 @@ async fn each_pipelined_request_is_checked() {
 
 #[tokio::test]
 async fn a_chunked_body_is_forwarded_and_ends_the_connection() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
@@ -108,13 +108,13 @@ async fn a_chunked_body_is_forwarded_and_ends_the_connection() {
     assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
     assert!(reply.text().ends_with("\n\nabcde"), "{}", reply.text());
     assert!(!reply.text().contains("x-late"), "{}", reply.text());
-    assert!(Reply::read(&mut client).await.is_none());
+    assert!(ProxyReply::read(&mut client).await.is_none());
     assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_refused_tunnel_ends_the_connection() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let mut client = open(&proxy);
@@ -123,13 +123,13 @@ async fn a_refused_tunnel_ends_the_connection() {
          GET http://{address}/smuggled HTTP/1.1\r\nHost: {address}\r\n\r\n"
     );
     assert_eq!(request(&mut client, &sent).await.unwrap().status, 403);
-    assert!(Reply::read(&mut client).await.is_none());
+    assert!(ProxyReply::read(&mut client).await.is_none());
     assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
 async fn headers_of_one_connection_are_not_forwarded() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let sent = format!(
@@ -153,7 +153,7 @@ async fn headers_of_one_connection_are_not_forwarded() {
 
 #[tokio::test]
 async fn heads_that_are_too_large_are_refused() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let head = format!("GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\n");

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, Proxy, Server, connect, open, request};
+use crate::support::{OriginServer, PATIENCE, Proxy, connect, open, request};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -59,7 +59,7 @@ async fn a_client_that_does_not_start_tls_is_disconnected() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_a_gateway_timeout() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = impatient(json!({ "allow": [address] }), |timeouts| timeouts.idle = SHORT);
     let reply = request(&mut open(&proxy), &get(&address, "/never"))
@@ -75,7 +75,7 @@ async fn a_server_that_never_answers_is_a_gateway_timeout() {
 
 #[tokio::test]
 async fn a_tunnel_without_traffic_is_closed() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = impatient(json!({ "allow": [address] }), |timeouts| timeouts.idle = SHORT);
     let (mut tunnel, reply) = connect(&proxy, &address).await;
@@ -87,7 +87,7 @@ async fn a_tunnel_without_traffic_is_closed() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_disconnected() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = impatient(json!({ "allow": [address] }), |timeouts| timeouts.idle = SHORT);
     let (mut client, stream) = duplex(1024);
@@ -107,7 +107,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
 
 #[tokio::test]
 async fn a_body_that_never_ends_is_cut_off() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = impatient(json!({ "allow": [address] }), |timeouts| timeouts.idle = SHORT);
     let mut client = open(&proxy);
@@ -150,7 +150,7 @@ async fn a_name_that_is_never_resolved_is_a_gateway_timeout() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_are_refused_until_others_end() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let options = EgressOptions {
         max_connections: 2,

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Authority, Proxy, Server, intercepted, open, request};
+use crate::support::{Authority, OriginServer, Proxy, intercepted, open, request};
 
 /// Accepts any upgrade, and then sends back what it gets.
 async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> String {
@@ -40,7 +40,7 @@ async fn check<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &str, 
 
 #[tokio::test]
 async fn a_websocket_passes_through_a_plain_connection() {
-    let server = Server::listen(|stream, requests| async move {
+    let server = OriginServer::listen(|stream, requests| async move {
         let head = echo(stream).await;
         requests.lock().push(head);
     })
@@ -63,7 +63,7 @@ async fn a_websocket_passes_through_a_plain_connection() {
 async fn a_websocket_passes_through_an_intercepted_connection() {
     let authority = Authority::new();
     let acceptor = TlsAcceptor::from(authority.server("127.0.0.1"));
-    let server = Server::listen(move |stream, _| {
+    let server = OriginServer::listen(move |stream, _| {
         let accepted = acceptor.accept(stream);
         async move { drop(echo(accepted.await.unwrap()).await) }
     })
@@ -75,7 +75,7 @@ async fn a_websocket_passes_through_an_intercepted_connection() {
 
 #[tokio::test]
 async fn other_upgrades_are_refused_by_name() {
-    let server = Server::start().await;
+    let server = OriginServer::start().await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     for (method, protocol) in [
@@ -104,7 +104,7 @@ async fn other_upgrades_are_refused_by_name() {
 
 #[tokio::test]
 async fn a_server_that_switches_without_being_asked_is_a_bad_gateway() {
-    let server = Server::listen(|stream, _| async move { drop(echo(stream).await) }).await;
+    let server = OriginServer::listen(|stream, _| async move { drop(echo(stream).await) }).await;
     let address = server.address();
     let proxy = Proxy::allowing(&[&address]);
     let sent = format!("GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\n\r\n");

@@ -63,7 +63,7 @@ pub(super) async fn runner(
         gateway: gateway.clone(),
         owner: owner.to_owned(),
     };
-    Ok(Arc::new(Calls {
+    Ok(Arc::new(ResponseCalls {
         gateway: gateway.clone(),
         owner: owner.to_owned(),
         runner: ExecuteRunner::new(engine.server.clone(), engine.timeout).keeping(Arc::new(keeper)),
@@ -85,7 +85,7 @@ fn sendable(files: &[AttachedFile]) -> Result<(), String> {
 }
 
 /// Calls of one response.
-struct Calls {
+struct ResponseCalls {
     gateway: Gateway,
     owner: String,
     runner: ExecuteRunner,
@@ -95,7 +95,7 @@ struct Calls {
     attached: Mutex<Vec<AttachedFile>>,
 }
 
-impl Calls {
+impl ResponseCalls {
     fn attached(&self) -> Vec<AttachedFile> {
         self.attached.lock().clone()
     }
@@ -118,7 +118,7 @@ impl Calls {
     }
 }
 
-impl Runner for Calls {
+impl Runner for ResponseCalls {
     fn files(&self) -> Vec<String> {
         self.files.clone()
     }

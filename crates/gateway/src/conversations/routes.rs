@@ -16,7 +16,7 @@ use crate::records::{ConversationRow, ItemRow};
 use crate::responses::conversation;
 use crate::state::{Caller, Gateway};
 
-type Body = Result<Bytes, axum::extract::rejection::BytesRejection>;
+type BytesBody = Result<Bytes, axum::extract::rejection::BytesRejection>;
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -36,7 +36,11 @@ pub(crate) fn routes() -> Router<Gateway> {
         )
 }
 
-async fn create(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Result<Json<Value>, Problem> {
+async fn create(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    body: BytesBody,
+) -> Result<Json<Value>, Problem> {
     let mut ids = Ids::random();
     let request = ConversationRequest::parse(&read(body)?, &mut ids)?;
     let items = conversation::known(&gateway, &caller, &request.items).await?;
@@ -69,7 +73,7 @@ async fn update(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-    body: Body,
+    body: BytesBody,
 ) -> Result<Json<Value>, Problem> {
     let request = ConversationRequest::parse(&read(body)?, &mut Ids::random())?;
     let metadata = json!(request.metadata).to_string();

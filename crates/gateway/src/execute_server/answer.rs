@@ -56,7 +56,7 @@ pub struct CodeFile {
 
 /// The answer's form. Numbers may be of any kind, and what is missing is nothing.
 #[derive(Debug, Deserialize)]
-struct Body {
+struct ExecuteReply {
     status: String,
     #[serde(default)]
     stdout: Option<String>,
@@ -73,7 +73,7 @@ struct Body {
 /// Reads an answer.
 pub(super) fn read(bytes: &[u8]) -> Result<ExecuteServerAnswer, ExecuteServerError> {
     let unread = |reason: String| ExecuteServerError::Unread { reason };
-    let body: Body = serde_json::from_slice(bytes).map_err(|error| {
+    let body: ExecuteReply = serde_json::from_slice(bytes).map_err(|error| {
         unread(format!(
             "it cannot be read at line {}, column {}",
             error.line(),

@@ -68,7 +68,7 @@ impl Runner for ExecuteRunner {
     }
 
     fn place(&self, _: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {
-        let call = Call {
+        let call = RunnerCall {
             runner: self.clone(),
             container: Ids::random().mint("cntr"),
         };
@@ -77,12 +77,12 @@ impl Runner for ExecuteRunner {
 }
 
 /// One call. Its container's id names no place: nothing but files that were kept is in it.
-struct Call {
+struct RunnerCall {
     runner: ExecuteRunner,
     container: String,
 }
 
-impl CallSandbox for Call {
+impl CallSandbox for RunnerCall {
     fn container(&self) -> &str {
         &self.container
     }

@@ -6,14 +6,14 @@ use cellblock_agent::metrics::{TOOL_CALL_SECONDS, TOOL_CALLS, TURNS};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: MetricKind,
     pub(super) labels: &'static [&'static str],
     pub(super) help: &'static str,
 }
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
     /// With the upper bounds of its buckets.
@@ -59,102 +59,102 @@ const CLAIM: &[f64] = &[
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "cellblock_artifacts_healed_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &[],
         help: "Damaged artifacts that were restored from the remote store.",
     },
     Metric {
         name: AUTH_FAILURES,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["reason"],
         help: "Requests rejected because the API key was `missing`, `unknown`, `expired` or `revoked`.",
     },
     Metric {
         name: BUILD,
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &["version"],
         help: "Always 1; the label is the running version.",
     },
     Metric {
         name: "cellblock_claim_seconds",
-        kind: Kind::Histogram(CLAIM),
+        kind: MetricKind::Histogram(CLAIM),
         labels: &[],
         help: "Time from a claim to a ready pod, with `backend: kubernetes`.",
     },
     Metric {
         name: "cellblock_claims",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Claims of this process that exist in the cluster.",
     },
     Metric {
         name: "cellblock_claims_swept_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &[],
         help: "Claims of dead processes that this process deleted.",
     },
     Metric {
         name: "cellblock_claims_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["result"],
         help: "Claims by result: `ready`, `canceled`, or the error, such as `pool_exhausted`, \
                `condition`, `forbidden` or `unreachable`.",
     },
     Metric {
         name: CONVERSIONS,
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Conversions that run outside cells: rows and exports of tables, pictures of charts. At \
                most as many as there are processors.",
     },
     Metric {
         name: "cellblock_egress_bytes_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["direction"],
         help: "Bytes that code sent to hosts (`up`) and received from them (`down`) with the network \
                policy `egress`.",
     },
     Metric {
         name: "cellblock_egress_requests_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["decision", "reason"],
         help: "Requests of code with the network policy `egress`: `allowed`, `denied` or `failed`, and \
                the reason, such as `ok`, `host` or `quota_bytes`.",
     },
     Metric {
         name: "cellblock_execution_seconds",
-        kind: Kind::Histogram(CELL),
+        kind: MetricKind::Histogram(CELL),
         labels: &["toolset"],
         help: "Duration of cells and commands, measured by the host.",
     },
     Metric {
         name: "cellblock_executions_running",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Cells and commands that are running or waiting for their sandbox.",
     },
     Metric {
         name: "cellblock_executions_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["toolset", "outcome"],
         help: "Finished cells and commands by outcome; `error` counts those that could not run.",
     },
     Metric {
         name: "cellblock_fetch_seconds",
-        kind: Kind::Histogram(CELL),
+        kind: MetricKind::Histogram(CELL),
         labels: &["connector"],
         help: "Duration of calls of connectors by code until their end; cached and canceled calls \
                do not count.",
     },
     Metric {
         name: "cellblock_fetched_bytes_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["connector"],
         help: "Bytes of answers that code got from connectors, without those of cached calls.",
     },
     Metric {
         name: "cellblock_fetches_total",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["connector", "function", "outcome", "cached"],
         help: "Calls of connectors by code. The outcome is `ok`, `canceled` or the kind of the error; \
                `cached` is `true` if the answer was that of an equal call. Functions that requests name \
@@ -163,107 +163,107 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: FORWARDED,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["result"],
         help: "Requests forwarded to the server that has their session, container, response or sandbox: \
                `answered`, `unreachable` if it accepts no connection, or `failed`.",
     },
     Metric {
         name: HTTP_SECONDS,
-        kind: Kind::Histogram(REQUEST),
+        kind: MetricKind::Histogram(REQUEST),
         labels: &["method", "route"],
         help: "Duration of requests until the last byte of the response. Routes are templates such as \
                `/v1/responses/{id}`.",
     },
     Metric {
         name: HTTP_IN_FLIGHT,
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Requests in progress.",
     },
     Metric {
         name: HTTP_REQUESTS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["method", "route", "status"],
         help: "Finished requests; the status is `gone` if the client disconnected before there was one.",
     },
     Metric {
         name: POOL_READY,
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Sandboxes ready for use.",
     },
     Metric {
         name: PROVIDER_ERRORS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["provider"],
         help: "Requests that a model's server rejected, that could not reach it, or that it aborted.",
     },
     Metric {
         name: QUOTA_REJECTIONS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["quota"],
         help: "Requests rejected because a quota was used up.",
     },
     Metric {
         name: RUN_RECORDS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["result"],
         help: "Records of runs: `written`, `dropped` because too many waited to be written, or `failed` \
                because they could not be written.",
     },
     Metric {
         name: "cellblock_sandbox_seconds",
-        kind: Kind::Histogram(SANDBOX),
+        kind: MetricKind::Histogram(SANDBOX),
         labels: &[],
         help: "Time that sessions waited for a sandbox.",
     },
     Metric {
         name: SANDBOXES,
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Sandboxes in use by sessions.",
     },
     Metric {
         name: "cellblock_sandboxes_awaited",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Sessions waiting for a sandbox.",
     },
     Metric {
         name: "cellblock_sessions_hibernated",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Sessions that are hibernated.",
     },
     Metric {
         name: STEPS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["provider", "model"],
         help: "Calls of models. The first hundred models have their own label; the others are `other`.",
     },
     Metric {
         name: TABLE_ORDERS,
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         labels: &[],
         help: "Memory that holds the last orders of sorted tables, for their next pages: at most 128 MiB.",
     },
     Metric {
         name: TOKENS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["provider", "model", "direction"],
         help: "Tokens that models read (`input`) and wrote (`output`), as reported by their servers.",
     },
     Metric {
         name: TOOL_CALL_SECONDS,
-        kind: Kind::Histogram(REQUEST),
+        kind: MetricKind::Histogram(REQUEST),
         labels: &["server"],
         help: "Duration of calls to tools of MCP servers until the end of the result; canceled calls do \
                not count.",
     },
     Metric {
         name: TOOL_CALLS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["server", "outcome"],
         help: "Calls to tools of MCP servers by outcome: `completed`, `failed` if the tool reported a \
                failure, `error` if its server returned no result, `cancelled`. Servers that requests name \
@@ -271,13 +271,13 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: TURNS,
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["status"],
         help: "Turns by the status of their response.",
     },
 ];
 
-impl Kind {
+impl MetricKind {
     /// The name that Prometheus gives it.
     pub(super) fn name(self) -> &'static str {
         match self {

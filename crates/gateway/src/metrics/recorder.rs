@@ -14,7 +14,7 @@ use metrics::{
 };
 use parking_lot::RwLock;
 
-use super::names::{Kind, METRICS, Metric};
+use super::names::{METRICS, Metric, MetricKind};
 
 /// A recorder of [`METRICS`]. What is not one of them is not kept. A clone records into the same.
 #[derive(Clone, Debug)]
@@ -106,15 +106,15 @@ impl Family {
                 .zip(values)
                 .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
             let pairs = pairs.collect::<Vec<_>>().join(",");
-            sample.render(text, name, matches!(kind, Kind::Counter), &pairs);
+            sample.render(text, name, matches!(kind, MetricKind::Counter), &pairs);
         }
         text.push('\n');
     }
 }
 
 impl Sample {
-    fn new(kind: Kind) -> Self {
-        let Kind::Histogram(bounds) = kind else {
+    fn new(kind: MetricKind) -> Self {
+        let MetricKind::Histogram(bounds) = kind else {
             return Self::Number(Arc::default());
         };
         Self::Histogram(Arc::new(Buckets {

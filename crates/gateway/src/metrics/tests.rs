@@ -3,7 +3,7 @@
 use metrics::with_local_recorder;
 
 use super::*;
-use names::{Kind, METRICS};
+use names::{METRICS, MetricKind};
 
 #[test]
 fn the_page_of_the_reference_is_up_to_date() {
@@ -24,9 +24,9 @@ fn names_are_sorted_and_described() {
     let list: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
     assert!(list.is_sorted_by(|one, next| one < next), "{list:?}");
     for metric in METRICS {
-        let counts = matches!(metric.kind, Kind::Counter);
+        let counts = matches!(metric.kind, MetricKind::Counter);
         assert_eq!(metric.name.ends_with("_total"), counts, "{}", metric.name);
-        let measures = matches!(metric.kind, Kind::Histogram(_));
+        let measures = matches!(metric.kind, MetricKind::Histogram(_));
         assert_eq!(metric.name.ends_with("_seconds"), measures, "{}", metric.name);
     }
 }

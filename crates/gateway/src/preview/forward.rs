@@ -19,12 +19,12 @@ pub(super) struct PreviewRoute {
     /// Path of the program's root at the gateway, without a `/` at its end.
     pub(super) prefix: String,
     pub(super) port: u16,
-    pub(super) entry: Entry,
+    pub(super) entry: PreviewAccess,
 }
 
 /// Permission that lets a request in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum PreviewAccess {
     /// The caller's key.
     Key,
     /// A link, at the gateway's own address.
@@ -37,15 +37,15 @@ impl PreviewRoute {
     /// Returns the program as the client sees it.
     fn program(&self, asked: &HeaderMap) -> ProgramPort {
         // At its own host, pages and clients of the program send it credentials of its own.
-        let is_private = self.entry != Entry::Host || shows_key(asked);
+        let is_private = self.entry != PreviewAccess::Host || shows_key(asked);
         ProgramPort {
             port: self.port,
             origin: match self.entry {
-                Entry::Host => PageOrigin::Host,
+                PreviewAccess::Host => PageOrigin::Host,
                 entry => PageOrigin::Server {
                     root: Some(self.prefix.clone()),
                     // Its own pages have another origin. Who has the link may read everything anyway.
-                    is_readable: entry == Entry::Link,
+                    is_readable: entry == PreviewAccess::Link,
                 },
             },
             private: if is_private { &["authorization"] } else { &[] },
@@ -64,7 +64,7 @@ pub(super) async fn forward(
         // Relative addresses of its page would miss the program.
         return Ok(moved(way));
     }
-    if way.entry == Entry::Link && is_preflight(&request) {
+    if way.entry == PreviewAccess::Link && is_preflight(&request) {
         return Ok(preflight(request.headers()));
     }
     let there = program_uri(request.uri(), &way.prefix);

@@ -24,7 +24,7 @@ pub(crate) use link::PreviewLink;
 use crate::problem::Problem;
 use crate::replicas;
 use crate::state::{Caller, Gateway};
-use forward::{Entry, PreviewRoute, forward};
+use forward::{PreviewAccess, PreviewRoute, forward};
 
 /// Path below which links are served.
 pub(crate) const LINKS: &str = "/v1/previews/";
@@ -59,7 +59,7 @@ async fn by_key(
     let way = PreviewRoute {
         prefix,
         port,
-        entry: Entry::Key,
+        entry: PreviewAccess::Key,
     };
     let held = gateway.sessions.find(&caller, &id)?;
     forward(&gateway, &held, &way, request).await
@@ -97,7 +97,11 @@ async fn by_link(
     let way = PreviewRoute {
         prefix: format!("{LINKS}{}", linked.link),
         port,
-        entry: if own_host { Entry::Host } else { Entry::Link },
+        entry: if own_host {
+            PreviewAccess::Host
+        } else {
+            PreviewAccess::Link
+        },
     };
     let held = gateway.sessions.find(&Caller { owner }, &session)?;
     forward(&gateway, &held, &way, request).await

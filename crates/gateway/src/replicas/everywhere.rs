@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 
 /// Answer of another gateway.
 #[derive(Deserialize)]
-struct Page {
+struct GatewayPage {
     data: Vec<Value>,
 }
 
@@ -81,7 +81,7 @@ async fn ask(
     holder: &HoldingGateway,
     headers: &HeaderMap,
     path: &str,
-) -> Result<Page, ApiError> {
+) -> Result<GatewayPage, ApiError> {
     let client = gateway
         .forwarder
         .client()

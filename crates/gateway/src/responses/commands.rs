@@ -51,7 +51,7 @@ struct Commands {
 /// Arguments of the tool that runs commands.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Command {
+struct CommandArguments {
     command: String,
 }
 
@@ -139,10 +139,10 @@ impl Toolset for Commands {
 impl Commands {
     async fn run(&self, arguments: Value) -> Result<ToolResult> {
         let command = match serde_json::from_value(arguments) {
-            Ok(Command { command }) if command.trim().is_empty() => {
+            Ok(CommandArguments { command }) if command.trim().is_empty() => {
                 Err(CallRefusal::input("`command` is empty; send the command to run"))
             }
-            Ok(Command { command }) => Ok(command),
+            Ok(CommandArguments { command }) => Ok(command),
             Err(error) => Err(CallRefusal::input(json_error::describe(&error))),
         };
         match command {

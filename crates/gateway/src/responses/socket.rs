@@ -29,7 +29,7 @@ use crate::state::{Caller, Gateway};
 const MAX_WAITING: usize = 8;
 
 /// A client's connection.
-struct Connection {
+struct SocketConnection {
     gateway: Gateway,
     caller: Caller,
     dialect: Dialect,
@@ -64,7 +64,7 @@ pub(super) fn open(
     let most = gateway.options.http.max_body;
     let connection = move |socket| {
         let tasks = gateway.tasks.clone();
-        let connection = Connection {
+        let connection = SocketConnection {
             dialect: dialect(&gateway, &headers),
             headers,
             deadline: Instant::now() + gateway.options.responses.socket_timeout,
@@ -82,7 +82,7 @@ pub(super) fn open(
         .on_upgrade(connection))
 }
 
-impl Connection {
+impl SocketConnection {
     async fn serve(mut self) {
         while let Ok(text) = self.next().await {
             if self.turn(&text).await.is_err() {

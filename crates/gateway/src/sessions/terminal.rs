@@ -56,7 +56,7 @@ struct Request {
 /// Reason that a connection is closed.
 type CloseReason = CloseFrame;
 
-struct Connection {
+struct TerminalConnection {
     gateway: Gateway,
     held: Arc<HostedSession>,
     process: String,
@@ -101,7 +101,7 @@ pub(crate) async fn open(
         param: None,
     })?;
     let tasks = gateway.tasks.clone();
-    let connection = Connection {
+    let connection = TerminalConnection {
         gateway,
         held,
         process,
@@ -112,7 +112,7 @@ pub(crate) async fn open(
         .on_upgrade(move |socket| tasks.track_future(connection.serve(socket, query.offset))))
 }
 
-impl Connection {
+impl TerminalConnection {
     async fn serve(self, socket: WebSocket, offset: u64) {
         let (mut sender, mut receiver) = socket.split();
         let closing = tokio::select! {

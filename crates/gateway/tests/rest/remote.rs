@@ -23,7 +23,7 @@ use cellblock_interpreter::remote::RemoteBackend;
 use cellblock_interpreter::remote::{Remote, ServeTerms};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Interpreter};
-use cellblock_sandbox::jail::protection::{Demand, Protection, State};
+use cellblock_sandbox::jail::protection::{Demand, Protection, ProtectionStatus};
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::wait::until;
 use tokio::net::TcpListener;
@@ -119,7 +119,7 @@ async fn a_gateway_whose_sandboxes_lack_a_demanded_protection_is_not_used() {
     let report = interpreter.report();
     let lacking: Vec<_> = Protection::ALL
         .into_iter()
-        .filter(|it| report.0.get(it) != Some(&State::Active))
+        .filter(|it| report.0.get(it) != Some(&ProtectionStatus::Active))
         .collect();
     let (_go, gone) = watch::channel(false);
     let mut site = serve(Arc::clone(&interpreter), gone).await;

@@ -53,7 +53,7 @@ pub(super) struct Keeper<'a> {
     /// Requests sent to the template, by token.
     waiting: HashMap<u64, u64>,
     /// Requests that wait until the template has fewer.
-    queued: VecDeque<Start>,
+    queued: VecDeque<KernelStart>,
     /// Kernels by pid.
     kernels: HashMap<i32, u64>,
     /// Processes that move kernels, by pid, with the requests that they answer.
@@ -64,7 +64,7 @@ pub(super) struct Keeper<'a> {
 
 /// A request for a kernel.
 #[derive(Debug)]
-struct Start {
+struct KernelStart {
     room: String,
     request: u64,
     descriptors: Vec<OwnedFd>,
@@ -153,7 +153,7 @@ impl<'a> Keeper<'a> {
                 };
             }
             Operation::StartKernel { room } => {
-                self.queued.push_back(Start {
+                self.queued.push_back(KernelStart {
                     room: room.clone(),
                     request: request.id,
                     descriptors,
@@ -262,8 +262,8 @@ impl<'a> Keeper<'a> {
         (self.template.is_none() && !self.queued.is_empty()).then_some(left)
     }
 
-    fn start_kernel(&mut self, start: &Start) -> Result<()> {
-        let Start {
+    fn start_kernel(&mut self, start: &KernelStart) -> Result<()> {
+        let KernelStart {
             room,
             request,
             descriptors,

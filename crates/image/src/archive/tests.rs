@@ -129,9 +129,9 @@ async fn rejection(bytes: Vec<u8>) -> String {
 }
 
 /// A member of an archive: its header and its content.
-type Member = (Header, Vec<u8>);
+type ArchiveMember = (Header, Vec<u8>);
 
-fn members(archive: &[u8]) -> Vec<Member> {
+fn members(archive: &[u8]) -> Vec<ArchiveMember> {
     let mut members = Vec::new();
     let mut archive = tar::Archive::new(zstd::Decoder::new(archive).unwrap());
     for entry in archive.entries().unwrap().raw(true) {
@@ -143,7 +143,7 @@ fn members(archive: &[u8]) -> Vec<Member> {
     members
 }
 
-fn pack(members: &[Member]) -> Vec<u8> {
+fn pack(members: &[ArchiveMember]) -> Vec<u8> {
     let mut builder = Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
     for (header, content) in members {
         builder.append(header, &content[..]).unwrap();
@@ -151,7 +151,7 @@ fn pack(members: &[Member]) -> Vec<u8> {
     builder.into_inner().unwrap().finish().unwrap()
 }
 
-fn member(kind: EntryType, path: &[u8], target: &str, content: &[u8]) -> Member {
+fn member(kind: EntryType, path: &[u8], target: &str, content: &[u8]) -> ArchiveMember {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
     // Set byte by byte: the library rejects what a hostile archive holds.
@@ -324,7 +324,7 @@ async fn a_hostile_member_is_rejected_and_nothing_is_kept() {
     let out = TempDir::new().unwrap();
     let outside = out.path().to_str().unwrap();
     let large = vec![b'a'; 5000];
-    let cases: Vec<(&str, Vec<Member>)> = vec![
+    let cases: Vec<(&str, Vec<ArchiveMember>)> = vec![
         (
             "outside",
             vec![member(EntryType::Regular, b"python/../../evil", "", b"evil")],
@@ -418,7 +418,7 @@ async fn a_link_and_a_file_below_it_are_rejected() {
 async fn files_that_the_manifest_does_not_describe_are_rejected() {
     let (_dir, store) = store();
     let genuine = members(&export(&image(&store)).await.0);
-    let with = |extra: Member| {
+    let with = |extra: ArchiveMember| {
         let mut all = genuine.clone();
         all.push(extra);
         pack(&all)

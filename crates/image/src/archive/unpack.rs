@@ -61,7 +61,7 @@ pub(super) fn unpack<R: Read>(
                     .ok()
             })
             .collect();
-        let mut reader = Reader {
+        let mut reader = ArchiveReader {
             image: &image,
             tree: &tree,
             manifest,
@@ -139,7 +139,7 @@ fn create(path: &Path, executable: bool) -> Result<File> {
 }
 
 /// Reads an archive's members in order.
-struct Reader<'a> {
+struct ArchiveReader<'a> {
     image: &'a Path,
     tree: &'a Path,
     manifest: &'a Manifest,
@@ -154,7 +154,7 @@ struct Reader<'a> {
     bytes: u64,
 }
 
-impl Reader<'_> {
+impl ArchiveReader<'_> {
     fn read_all<R: Read>(&mut self, entries: tar::Entries<'_, R>) -> Result<()> {
         let folder = self.manifest.tree();
         let is_root = self.manifest.root.is_some();

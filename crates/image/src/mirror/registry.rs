@@ -36,7 +36,7 @@ pub(super) struct Repository {
 }
 
 #[derive(Deserialize)]
-struct Manifest {
+struct RegistryManifest {
     #[serde(default)]
     manifests: Vec<Descriptor>,
     #[serde(default)]
@@ -109,7 +109,7 @@ impl Repository {
     }
 
     /// Gets a manifest, with a token if the registry asks for one; returns the request that had success.
-    fn manifest(&self, mut request: Request, reference: &str) -> Result<(Manifest, Request), String> {
+    fn manifest(&self, mut request: Request, reference: &str) -> Result<(RegistryManifest, Request), String> {
         let mut response = request.send(0).map_err(|error| reasons(&error))?;
         if response.status() == StatusCode::UNAUTHORIZED {
             let challenge = response.headers().get(header::WWW_AUTHENTICATE);

@@ -25,9 +25,9 @@ struct RequestHead {
 }
 
 /// A response: status, further headers, body, and after how many bytes of it the connection breaks.
-struct Reply(u16, String, Vec<u8>, Option<usize>);
+struct HttpReply(u16, String, Vec<u8>, Option<usize>);
 
-impl Reply {
+impl HttpReply {
     fn ok(body: impl Into<Vec<u8>>) -> Self {
         Self(200, String::new(), body.into(), None)
     }
@@ -35,7 +35,7 @@ impl Reply {
 
 /// Serves until the test's process ends; returns the address and what was asked.
 fn serve(
-    reply: impl Fn(&RequestHead) -> Reply + Send + Sync + 'static,
+    reply: impl Fn(&RequestHead) -> HttpReply + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<Mutex<Vec<RequestHead>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ fn serve(
     (address, log)
 }
 
-fn answer(mut stream: TcpStream, heard: &Mutex<Vec<RequestHead>>, reply: &dyn Fn(&RequestHead) -> Reply) {
+fn answer(mut stream: TcpStream, heard: &Mutex<Vec<RequestHead>>, reply: &dyn Fn(&RequestHead) -> HttpReply) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let Some(Ok(first)) = lines.next() else { return };
     let path = first.split(' ').nth(1).unwrap().to_owned();
@@ -63,7 +63,7 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<RequestHead>>, reply: &dyn Fn
         headers: headers.join("\n").to_lowercase(),
     };
     heard.lock().push(asked.clone());
-    let Reply(status, headers, body, breaks) = reply(&asked);
+    let HttpReply(status, headers, body, breaks) = reply(&asked);
     let sent = &body[..breaks.unwrap_or(body.len()).min(body.len())];
     let start = format!(
         "HTTP/1.1 {status} It\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
@@ -75,16 +75,16 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<RequestHead>>, reply: &dyn Fn
 }
 
 /// Returns the part of a body that a request asks for.
-fn ranged(asked: &RequestHead, body: &[u8]) -> Reply {
+fn ranged(asked: &RequestHead, body: &[u8]) -> HttpReply {
     let from = asked
         .headers
         .split("range: bytes=")
         .nth(1)
         .and_then(|it| it.split('-').next()?.parse::<usize>().ok());
     match from {
-        Some(from) if from >= body.len() => Reply(416, String::new(), Vec::new(), None),
-        Some(from) => Reply(206, String::new(), body[from..].to_vec(), None),
-        None => Reply::ok(body),
+        Some(from) if from >= body.len() => HttpReply(416, String::new(), Vec::new(), None),
+        Some(from) => HttpReply(206, String::new(), body[from..].to_vec(), None),
+        None => HttpReply::ok(body),
     }
 }
 
@@ -144,14 +144,14 @@ async fn a_broken_connection_is_taken_up_where_it_broke() {
         let attempts = Mutex::new(0);
         let (address, log) = serve(move |asked| {
             if asked.path == "/m/images.json" {
-                return Reply::ok(index.clone());
+                return HttpReply::ok(index.clone());
             }
             let mut attempt = attempts.lock();
             *attempt += 1;
             let mut reply = if has_ranges {
                 ranged(asked, &bytes)
             } else {
-                Reply::ok(bytes.clone())
+                HttpReply::ok(bytes.clone())
             };
             if *attempt < 3 {
                 reply.3 = Some(if has_ranges { 200 } else { 200 * *attempt });
@@ -175,7 +175,7 @@ async fn an_interrupted_pull_is_kept_and_the_next_one_goes_on_from_it() {
     let up = is_up.clone();
     let (address, log) = serve(move |asked| {
         if asked.path == "/images.json" {
-            return Reply::ok(index.clone());
+            return HttpReply::ok(index.clone());
         }
         let mut reply = ranged(asked, &whole);
         if !*up.lock() {
@@ -203,7 +203,7 @@ async fn two_pulls_of_an_image_at_once_both_get_it() {
     let (image, bytes, entry) = exported().await;
     let (address, _) = serve(move |asked| {
         if asked.path.ends_with("images.json") {
-            Reply::ok(index(std::slice::from_ref(&entry)))
+            HttpReply::ok(index(std::slice::from_ref(&entry)))
         } else {
             ranged(asked, &bytes)
         }
@@ -240,7 +240,7 @@ async fn another_file_than_the_index_names_is_rejected_and_not_kept() {
     ] {
         let index = index(&[entry]);
         let (address, _log) = serve(move |asked| match asked.path.as_str() {
-            "/images.json" => Reply::ok(index.clone()),
+            "/images.json" => HttpReply::ok(index.clone()),
             _ => ranged(asked, &bytes),
         });
         let (dir, store, pulled) = pull(&format!("http://{address}/")).await;
@@ -290,14 +290,14 @@ async fn a_mirror_without_the_image_says_what_it_has() {
             "images.json has more than 4194304 bytes",
         ),
     ] {
-        let (address, _log) = serve(move |_| Reply::ok(index.clone()));
+        let (address, _log) = serve(move |_| HttpReply::ok(index.clone()));
         let (_dir, _store, pulled) = pull(&format!("http://user:secret@{address}/")).await;
         let error = pulled.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(error.contains(&format!("http://{address}/")), "{error}");
         assert!(!error.contains("secret"), "{error}");
     }
-    let (address, _log) = serve(|_| Reply(404, String::new(), Vec::new(), None));
+    let (address, _log) = serve(|_| HttpReply(404, String::new(), Vec::new(), None));
     let (_dir, _store, pulled) = pull(&format!("http://{address}/")).await;
     assert!(pulled.unwrap_err().to_string().contains("404"));
     let (_dir, _store, pulled) = pull("/nowhere").await;
@@ -337,7 +337,7 @@ async fn a_registry_with_a_token_serves_an_archive_by_tag_and_by_digest() {
         if asked.path.starts_with("/token?") {
             let known = asked.headers.contains("authorization: basic dxnlcjpzzwnyzxq=");
             let status = if known { 200 } else { 403 };
-            return Reply(
+            return HttpReply(
                 status,
                 String::new(),
                 json!({"token": "t0ken"}).to_string().into(),
@@ -349,12 +349,12 @@ async fn a_registry_with_a_token_serves_an_archive_by_tag_and_by_digest() {
                 "www-authenticate: Bearer \
                  realm=\"http://{host}/token\",service=\"r\",scope=\"repository:team/images:pull\"\r\n"
             );
-            return Reply(401, challenge, Vec::new(), None);
+            return HttpReply(401, challenge, Vec::new(), None);
         }
         match &asked.path {
-            path if *path == tag || path.ends_with(&by_digest) => Reply::ok(manifest.clone()),
+            path if *path == tag || path.ends_with(&by_digest) => HttpReply::ok(manifest.clone()),
             path if *path == blob => ranged(asked, &bytes),
-            _ => Reply(404, String::new(), Vec::new(), None),
+            _ => HttpReply(404, String::new(), Vec::new(), None),
         }
     });
     *own.lock() = Some(address);

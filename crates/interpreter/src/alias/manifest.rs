@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::bounds::Bounds;
 use super::entry::Entry;
 use super::error::AliasError;
-use super::store::{AliasStore, State};
+use super::store::{AliasStore, StoreState};
 
 /// Version of the list's format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct Manifest {
+struct AliasManifest {
     version: u32,
     entries: Vec<Entry>,
     /// Aliases in use, including those of results that failed.
@@ -29,7 +29,7 @@ impl AliasStore {
     pub async fn save(&self) -> Result<ArtifactId, AliasError> {
         let json = {
             let state = self.inner.state();
-            let manifest = Manifest {
+            let manifest = AliasManifest {
                 version: VERSION,
                 entries: state.entries.values().map(|entry| Entry::clone(entry)).collect(),
                 given: state.places.keys().cloned().collect(),
@@ -62,7 +62,7 @@ impl AliasStore {
         id: ArtifactId,
     ) -> Result<Self, AliasError> {
         let json = store.get(id).await?;
-        let manifest: Manifest = serde_json::from_slice(&json).map_err(AliasError::Manifest)?;
+        let manifest: AliasManifest = serde_json::from_slice(&json).map_err(AliasError::Manifest)?;
         if manifest.version != VERSION {
             let other = format!("its version is {}, not {VERSION}", manifest.version);
             return Err(AliasError::Manifest(serde::de::Error::custom(other)));
@@ -70,7 +70,7 @@ impl AliasStore {
         let owner = owner.into();
         let kept = manifest.entries.iter().map(|entry| entry.sha256);
         store.pin(&owner, kept.chain([id])).await?;
-        let state = State::restored(manifest.entries, manifest.given, manifest.numbers);
+        let state = StoreState::restored(manifest.entries, manifest.given, manifest.numbers);
         Ok(Self::with_state(store, owner, bounds, state))
     }
 }

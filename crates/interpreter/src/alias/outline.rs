@@ -25,7 +25,7 @@ pub(super) struct Outline {
     keys: Vec<Key>,
     whole: Option<String>,
     /// The available steps with their lengths in characters; strictly increasing.
-    steps: Vec<(Step, usize)>,
+    steps: Vec<(DetailLevel, usize)>,
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Key {
 
 /// Level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum DetailLevel {
     /// Only the alias.
     Reference,
     /// Also the kind and size.
@@ -68,17 +68,17 @@ impl Outline {
         self.steps.iter().map(|(_, length)| *length)
     }
 
-    pub(super) fn step(&self, at: usize) -> Step {
+    pub(super) fn step(&self, at: usize) -> DetailLevel {
         self.steps[at].0
     }
 
     pub(super) fn text(&self, at: usize) -> String {
         match self.steps[at].0 {
-            Step::Reference => self.alias.clone(),
-            Step::Line => self.head.clone(),
-            Step::Shape(shown) => self.listing(shown, 0),
-            Step::Samples(full) => self.listing(self.keys.len(), full),
-            Step::Whole => {
+            DetailLevel::Reference => self.alias.clone(),
+            DetailLevel::Line => self.head.clone(),
+            DetailLevel::Shape(shown) => self.listing(shown, 0),
+            DetailLevel::Samples(full) => self.listing(self.keys.len(), full),
+            DetailLevel::Whole => {
                 let whole = self.whole.as_deref().unwrap_or_default();
                 format!("{}\n  value: {whole}", self.head)
             }
@@ -108,22 +108,22 @@ impl Outline {
     fn plan(&mut self) {
         let count = |text: &str| text.chars().count();
         let mut steps = vec![
-            (Step::Reference, count(&self.alias)),
-            (Step::Line, count(&self.head)),
+            (DetailLevel::Reference, count(&self.alias)),
+            (DetailLevel::Line, count(&self.head)),
         ];
         let mut length = count(&self.head);
         for (index, key) in self.keys.iter().enumerate() {
             length += count("\n  ") + count(&key.brief);
             let left = count(&more(self.keys.len() - index - 1));
-            steps.push((Step::Shape(index + 1), length + left));
+            steps.push((DetailLevel::Shape(index + 1), length + left));
         }
         for (index, key) in self.keys.iter().enumerate() {
             length += count(&key.full) - count(&key.brief);
-            steps.push((Step::Samples(index + 1), length));
+            steps.push((DetailLevel::Samples(index + 1), length));
         }
         if let Some(whole) = &self.whole {
             steps.push((
-                Step::Whole,
+                DetailLevel::Whole,
                 count(&self.head) + count("\n  value: ") + count(whole),
             ));
         }

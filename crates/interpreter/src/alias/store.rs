@@ -23,12 +23,12 @@ pub(super) struct Inner {
     pub(super) store: Store,
     pub(super) owner: String,
     pub(super) bounds: Bounds,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
 }
 
 /// The locked state; never held across an `await`.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct StoreState {
     /// Entries in the order of the calls that recorded them.
     pub(super) entries: BTreeMap<u64, Arc<Entry>>,
     /// Every alias that was ever assigned, and the index of its entry.
@@ -50,10 +50,10 @@ impl AliasStore {
     /// The owner's name has at most 128 ASCII letters, digits, `-`, `_` and `.`; no other store may
     /// use the same.
     pub fn new(store: Store, owner: impl Into<String>, bounds: Bounds) -> Self {
-        Self::with_state(store, owner.into(), bounds, State::default())
+        Self::with_state(store, owner.into(), bounds, StoreState::default())
     }
 
-    pub(super) fn with_state(store: Store, owner: String, bounds: Bounds, state: State) -> Self {
+    pub(super) fn with_state(store: Store, owner: String, bounds: Bounds, state: StoreState) -> Self {
         let state = Mutex::new(state);
         Self {
             inner: Arc::new(Inner {
@@ -113,7 +113,7 @@ impl AliasStore {
 }
 
 impl Inner {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, StoreState> {
         // No code under the lock leaves it in an inconsistent state.
         self.state.lock()
     }
@@ -170,7 +170,7 @@ impl Drop for Inner {
     }
 }
 
-impl State {
+impl StoreState {
     /// Continues after entries that were recorded before.
     pub(super) fn restored(
         entries: Vec<Entry>,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::render::CHARS_PER_TOKEN;
 
 use super::error::AliasError;
-use super::outline::{Outline, Step};
+use super::outline::{DetailLevel, Outline};
 use super::store::AliasStore;
 
 /// A model's view of a result.
@@ -106,11 +106,11 @@ fn share(outlines: &[Outline], chars: usize) -> Vec<usize> {
     shown
 }
 
-const fn level(step: Step) -> Level {
+const fn level(step: DetailLevel) -> Level {
     match step {
-        Step::Reference => Level::Reference,
-        Step::Line => Level::Line,
-        Step::Shape(_) => Level::Shape,
-        Step::Samples(_) | Step::Whole => Level::Full,
+        DetailLevel::Reference => Level::Reference,
+        DetailLevel::Line => Level::Line,
+        DetailLevel::Shape(_) => Level::Shape,
+        DetailLevel::Samples(_) | DetailLevel::Whole => Level::Full,
     }
 }

@@ -70,13 +70,13 @@ pub(crate) struct Memo(Mutex<Slots>);
 
 #[derive(Default)]
 struct Slots {
-    of: HashMap<CallKey, Slot>,
+    of: HashMap<CallKey, MemoState>,
     /// Keys of the kept answers, oldest first.
     kept: VecDeque<CallKey>,
     weight: u64,
 }
 
-enum Slot {
+enum MemoState {
     /// Only those who wait hold the call, so that it is canceled with the last of them.
     Fetching(WeakShared<AnswerFuture>),
     Kept(Arc<StoredAnswer>, Instant),
@@ -104,7 +104,7 @@ impl Memo {
             MemoSlot::Nothing(mut slots) => {
                 let fetching = fetch().shared();
                 if let Some(weak) = fetching.downgrade() {
-                    slots.of.insert(key, Slot::Fetching(weak));
+                    slots.of.insert(key, MemoState::Fetching(weak));
                 }
                 (fetching, false)
             }
@@ -122,13 +122,15 @@ impl Memo {
     fn find(&self, key: CallKey, lifetime: Option<Duration>) -> MemoSlot<'_> {
         let mut slots = self.lock();
         match slots.of.get(&key) {
-            Some(Slot::Kept(_, since)) if lifetime.is_some_and(|lifetime| since.elapsed() >= lifetime) => {
+            Some(MemoState::Kept(_, since))
+                if lifetime.is_some_and(|lifetime| since.elapsed() >= lifetime) =>
+            {
                 slots.kept.retain(|kept| *kept != key);
                 slots.remove(key);
                 MemoSlot::Nothing(slots)
             }
-            Some(Slot::Kept(answer, _)) => MemoSlot::Kept(Arc::clone(answer)),
-            Some(Slot::Fetching(fetching)) => match fetching.upgrade() {
+            Some(MemoState::Kept(answer, _)) => MemoSlot::Kept(Arc::clone(answer)),
+            Some(MemoState::Fetching(fetching)) => match fetching.upgrade() {
                 Some(fetching) => MemoSlot::Fetching(fetching),
                 None => MemoSlot::Nothing(slots),
             },
@@ -138,7 +140,7 @@ impl Memo {
 
     fn settle(&self, key: CallKey, answer: Option<&Arc<StoredAnswer>>) {
         let mut slots = self.lock();
-        if !matches!(slots.of.get(&key), Some(Slot::Fetching(_))) {
+        if !matches!(slots.of.get(&key), Some(MemoState::Fetching(_))) {
             return;
         }
         slots.of.remove(&key);
@@ -149,7 +151,7 @@ impl Memo {
         }
         slots
             .of
-            .insert(key, Slot::Kept(Arc::clone(answer), Instant::now()));
+            .insert(key, MemoState::Kept(Arc::clone(answer), Instant::now()));
         slots.kept.push_back(key);
         slots.weight += weight;
         while slots.kept.len() > ANSWERS || slots.weight > WEIGHT {
@@ -168,7 +170,7 @@ impl Memo {
 impl Slots {
     /// Removes an answer, whose key is not among the kept ones any more.
     fn remove(&mut self, key: CallKey) {
-        if let Some(Slot::Kept(answer, _)) = self.of.remove(&key) {
+        if let Some(MemoState::Kept(answer, _)) = self.of.remove(&key) {
             self.weight -= weight(&answer);
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn each_row(
     let items = Items(&mut visit);
     let read = match key {
         None => items.deserialize(&mut from),
-        Some(key) => from.deserialize_map(Fields { key, items }),
+        Some(key) => from.deserialize_map(RowFields { key, items }),
     };
     read.and_then(|()| from.end()).map_err(|error| error.to_string())
 }
@@ -50,12 +50,12 @@ impl<'de, F: FnMut(Value) -> Result<(), String>> Visitor<'de> for Items<'_, F> {
 }
 
 /// An object with such a list.
-struct Fields<'a, F> {
+struct RowFields<'a, F> {
     key: &'a str,
     items: Items<'a, F>,
 }
 
-impl<'de, F: FnMut(Value) -> Result<(), String>> Visitor<'de> for Fields<'_, F> {
+impl<'de, F: FnMut(Value) -> Result<(), String>> Visitor<'de> for RowFields<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -48,12 +48,12 @@ pub struct Registry<T> {
 
 #[derive(Debug)]
 struct Map<T> {
-    slots: HashMap<String, Slot<T>>,
+    slots: HashMap<String, RegistrySlot<T>>,
     closed: bool,
 }
 
 #[derive(Debug)]
-enum Slot<T> {
+enum RegistrySlot<T> {
     /// Reserved for an owner while a session is created.
     Reserved(String),
     Taken(Arc<Resident<T>>),
@@ -102,7 +102,8 @@ impl<T: ResidentSession> Registry<T> {
         if map.slots.len() >= limit {
             return Err(HostingError::Full { limit });
         }
-        map.slots.insert(id.to_owned(), Slot::Reserved(owner.to_owned()));
+        map.slots
+            .insert(id.to_owned(), RegistrySlot::Reserved(owner.to_owned()));
         let registry = self;
         Ok(Reservation { registry, owner, id })
     }
@@ -113,14 +114,14 @@ impl<T: ResidentSession> Registry<T> {
         if map.closed {
             return Err(HostingError::Closed);
         }
-        if let Some(Slot::Taken(there)) = map.slots.get(id) {
+        if let Some(RegistrySlot::Taken(there)) = map.slots.get(id) {
             return Ok(there.revive());
         }
         let (waiting, changes) = (self.limits.waiting, self.changes.clone());
         let resident = Resident::new(id.to_owned(), owner.to_owned(), hosted, waiting, changes);
         let resident = Arc::new(resident);
         let held = resident.revive();
-        map.slots.insert(id.to_owned(), Slot::Taken(resident));
+        map.slots.insert(id.to_owned(), RegistrySlot::Taken(resident));
         Ok(held)
     }
 
@@ -225,7 +226,7 @@ impl<T: ResidentSession> Registry<T> {
     pub async fn close(&self, resident: &Arc<Resident<T>>) -> Result<()> {
         {
             let mut map = self.map();
-            let there = map.slots.get(&resident.id).and_then(Slot::resident);
+            let there = map.slots.get(&resident.id).and_then(RegistrySlot::resident);
             if there.is_some_and(|there| Arc::ptr_eq(there, resident)) {
                 map.slots.remove(&resident.id);
             }
@@ -259,7 +260,7 @@ impl<T: ResidentSession> Registry<T> {
 
     fn all(&self, which: impl Fn(&Resident<T>) -> bool) -> Vec<Arc<Resident<T>>> {
         let map = self.map();
-        let residents = map.slots.values().filter_map(Slot::resident);
+        let residents = map.slots.values().filter_map(RegistrySlot::resident);
         residents.filter(|resident| which(resident)).cloned().collect()
     }
 }
@@ -270,7 +271,7 @@ impl<T> Registry<T> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> RegistrySlot<T> {
     fn resident(&self) -> Option<&Arc<Resident<T>>> {
         match self {
             Self::Reserved(_) => None,
@@ -296,7 +297,7 @@ impl<T: ResidentSession> Reservation<'_, T> {
 impl<T> Drop for Reservation<'_, T> {
     fn drop(&mut self) {
         let mut map = self.registry.map();
-        if let Some(Slot::Reserved(_)) = map.slots.get(self.id) {
+        if let Some(RegistrySlot::Reserved(_)) = map.slots.get(self.id) {
             map.slots.remove(self.id);
         }
     }

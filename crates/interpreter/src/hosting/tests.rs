@@ -15,13 +15,13 @@ use super::*;
 const IDLE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
-struct Fake {
+struct FakeSession {
     interrupted: Notify,
     interrupts: AtomicUsize,
     closed: Arc<AtomicBool>,
 }
 
-impl ResidentSession for Fake {
+impl ResidentSession for FakeSession {
     fn idle_timeout(&self) -> Duration {
         IDLE
     }
@@ -37,16 +37,16 @@ impl ResidentSession for Fake {
     }
 }
 
-fn registry(limits: HostingLimits) -> Registry<Fake> {
+fn registry(limits: HostingLimits) -> Registry<FakeSession> {
     Registry::new(limits)
 }
 
-fn unlimited() -> Registry<Fake> {
+fn unlimited() -> Registry<FakeSession> {
     registry(HostingLimits::default())
 }
 
-fn resident(registry: &Registry<Fake>, owner: &str, id: &str) -> Arc<Resident<Fake>> {
-    Arc::clone(&registry.host(owner, id, Fake::default()).unwrap())
+fn resident(registry: &Registry<FakeSession>, owner: &str, id: &str) -> Arc<Resident<FakeSession>> {
+    Arc::clone(&registry.host(owner, id, FakeSession::default()).unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +182,7 @@ async fn closing_all_waits_for_what_runs_until_it_may_not_any_more() {
         let came_to_its_end = patience > Duration::from_secs(5);
         assert_eq!(running.await.unwrap(), came_to_its_end);
         assert!(idle.load(Ordering::Relaxed) && session.closed.load(Ordering::Relaxed));
-        let refused = registry.host("ann", "late", Fake::default());
+        let refused = registry.host("ann", "late", FakeSession::default());
         assert_eq!(refused.unwrap_err(), HostingError::Closed);
         assert_eq!(registry.count(), 0);
     }
@@ -257,7 +257,7 @@ proptest! {
         let owners = ["a", "b", "c"];
         let ids: Vec<_> = (0..steps.len()).map(|at| at.to_string()).collect();
         let mut reserved = Vec::new();
-        let mut there: Vec<Arc<Resident<Fake>>> = Vec::new();
+        let mut there: Vec<Arc<Resident<FakeSession>>> = Vec::new();
         for (step, id) in steps.into_iter().zip(&ids) {
             match step {
                 RegistryStep::Reserve(owner) => {
@@ -286,7 +286,7 @@ proptest! {
                 }
                 RegistryStep::Fill(at) if !reserved.is_empty() => {
                     let (_, place) = reserved.swap_remove(at % reserved.len());
-                    there.push(Arc::clone(&place.fill(Fake::default()).unwrap()));
+                    there.push(Arc::clone(&place.fill(FakeSession::default()).unwrap()));
                 }
                 RegistryStep::GiveUp(at) if !reserved.is_empty() => drop(reserved.swap_remove(at % reserved.len())),
                 RegistryStep::Close(at) if !there.is_empty() => {
@@ -309,7 +309,7 @@ async fn an_id_is_reserved_once_until_its_session_has_expired() {
     let registry = unlimited();
     let place = registry.reserve("ann", "s1").unwrap();
     assert_eq!(registry.reserve("ann", "s1").unwrap_err(), HostingError::Exists);
-    drop(place.fill(Fake::default()).unwrap());
+    drop(place.fill(FakeSession::default()).unwrap());
     assert_eq!(registry.reserve("bob", "s1").unwrap_err(), HostingError::Exists);
     advance(IDLE).await;
     drop(registry.reserve("ann", "s1").unwrap());

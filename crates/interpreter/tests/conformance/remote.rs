@@ -16,13 +16,13 @@ const KEY: &str = "sk-of-the-tests";
 
 /// A server, and the interpreter that gives its sandboxes.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct SandboxServer {
     pub(crate) sockets: WebSockets,
     pub(crate) interpreter: Arc<Interpreter>,
 }
 
 /// Serves an interpreter's sandboxes.
-pub(crate) async fn serve(interpreter: Interpreter, most: Limits) -> Server {
+pub(crate) async fn serve(interpreter: Interpreter, most: Limits) -> SandboxServer {
     let interpreter = Arc::new(interpreter);
     let served = Arc::clone(&interpreter);
     let sockets = WebSockets::start(KEY, move |messages| {
@@ -36,14 +36,14 @@ pub(crate) async fn serve(interpreter: Interpreter, most: Limits) -> Server {
             let _ = served.serve(messages, terms).await;
         }
     });
-    Server {
+    SandboxServer {
         sockets: sockets.await.unwrap(),
         interpreter,
     }
 }
 
 /// An interpreter whose sandboxes a server has.
-pub(crate) async fn client(server: &Server, pool: PoolConfig, store: Store) -> Interpreter {
+pub(crate) async fn client(server: &SandboxServer, pool: PoolConfig, store: Store) -> Interpreter {
     let config = RemoteConfig::new(&server.sockets.url())
         .unwrap()
         .with_key(KEY)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Count, LeakOwner};
 
-use crate::steps::Step;
+use crate::steps::CellStep;
 use crate::victim::{Victim, kill, lives};
 use crate::world::{PATIENCE, World, alone, answer, block_on, image, interpreter};
 
@@ -24,7 +24,7 @@ fn a_host_that_is_killed_takes_everything_along() {
     }
     let _alone = alone();
     let nothing = Count::default();
-    for step in Step::ALL {
+    for step in CellStep::ALL {
         for delay in step.delays() {
             let (mut owner, folder) = die_at(step, *delay, false);
             owner
@@ -40,7 +40,7 @@ fn a_host_that_is_killed_takes_everything_along() {
 fn the_next_start_removes_what_a_dead_host_left_behind() {
     let _alone = alone();
     let mut owners = Vec::new();
-    for step in [Step::Room, Step::Fork, Step::Streams, Step::Idle] {
+    for step in [CellStep::Room, CellStep::Fork, CellStep::Streams, CellStep::Idle] {
         owners.push((step, die_at(step, 0, true)));
     }
     block_on(async {
@@ -55,7 +55,7 @@ fn the_next_start_removes_what_a_dead_host_left_behind() {
 }
 
 /// Starts a host, waits until it has reached the step, and kills it.
-fn die_at(step: Step, delay: u64, with_launcher: bool) -> (LeakOwner, tempfile::TempDir) {
+fn die_at(step: CellStep, delay: u64, with_launcher: bool) -> (LeakOwner, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut host = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -88,7 +88,7 @@ fn die_at(step: Step, delay: u64, with_launcher: bool) -> (LeakOwner, tempfile::
 }
 
 fn be_a_host(step: &str, folder: &std::path::Path) {
-    let step = Step::ALL
+    let step = CellStep::ALL
         .into_iter()
         .find(|it| format!("{it:?}") == step)
         .unwrap();

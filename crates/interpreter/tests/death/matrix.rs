@@ -7,8 +7,8 @@ use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::{Error, Execution};
 use cellblock_testkit::wait::until_ok;
 
-use crate::steps::Step;
-use crate::victim::{Process, Victim};
+use crate::steps::CellStep;
+use crate::victim::{HostProcess, Victim};
 use crate::world::{World, alone, answer, block_on, has_kept};
 
 #[test]
@@ -40,7 +40,7 @@ fn dies(victim: Victim) {
     let _alone = alone();
     block_on(async {
         let mut world = World::new().await;
-        for step in Step::ALL {
+        for step in CellStep::ALL {
             for delay in step.delays() {
                 if victim != Victim::Kernel || step.has_kernel() {
                     dies_at(&mut world, victim, step, *delay).await;
@@ -50,10 +50,10 @@ fn dies(victim: Victim) {
     });
 }
 
-async fn dies_at(world: &mut World, victim: Victim, step: Step, delay: u64) {
+async fn dies_at(world: &mut World, victim: Victim, step: CellStep, delay: u64) {
     let what = format!("{victim:?} killed at {step:?} + {delay} ms");
     let session = world.session();
-    if step == Step::Room {
+    if step == CellStep::Room {
         // Made in the background; until then there is a room less.
         found(Victim::Guest).await;
     }
@@ -69,7 +69,7 @@ async fn dies_at(world: &mut World, victim: Victim, step: Step, delay: u64) {
         // A session that is being closed may have taken it along already.
         None => match victim.find(std::process::id()) {
             Some(process) => process,
-            None if step == Step::Destroy => {
+            None if step == CellStep::Destroy => {
                 going.end().await.unwrap();
                 return world.is_at_rest(&what);
             }
@@ -81,7 +81,7 @@ async fn dies_at(world: &mut World, victim: Victim, step: Step, delay: u64) {
     if victim == Victim::Template && step.is_endless() {
         // The cell does not notice, so something has to end it.
         assert!(Victim::Kernel.find(std::process::id()).is_some(), "{what}");
-        if step == Step::Grace {
+        if step == CellStep::Grace {
             Victim::Kernel.find(std::process::id()).unwrap().kill().await;
         } else {
             session.interrupt();
@@ -89,7 +89,7 @@ async fn dies_at(world: &mut World, victim: Victim, step: Step, delay: u64) {
     }
     let ended = going.end().await;
     check(victim, step, &ended, &what);
-    if step == Step::Destroy {
+    if step == CellStep::Destroy {
         let next = world.session();
         answer(&next).await;
         next.close().await.unwrap();
@@ -118,7 +118,7 @@ async fn dies_at(world: &mut World, victim: Victim, step: Step, delay: u64) {
             kept != told || !step.has_kernel(),
             "{what}: kept {kept}, told {told}: {note:?}"
         );
-        if victim == Victim::Template && step != Step::Grace && step.has_kernel() {
+        if victim == Victim::Template && step != CellStep::Grace && step.has_kernel() {
             assert!(kept, "{what}");
         }
         let another = world.session();
@@ -134,7 +134,7 @@ fn is_ours(error: &Error) -> bool {
     error.blame() == Blame::Backend && matches!(error, Error::Sandbox(_))
 }
 
-fn check(victim: Victim, step: Step, ended: &Result<Option<Execution>, Error>, what: &str) {
+fn check(victim: Victim, step: CellStep, ended: &Result<Option<Execution>, Error>, what: &str) {
     let outcome = ended
         .as_ref()
         .ok()
@@ -144,7 +144,7 @@ fn check(victim: Victim, step: Step, ended: &Result<Option<Execution>, Error>, w
             assert_eq!(outcome, Some("kernel_lost"), "{what}: {ended:#?}");
         }
         (Victim::Template, step) if step.is_endless() => {
-            let name = if step == Step::Grace {
+            let name = if step == CellStep::Grace {
                 "kernel_lost"
             } else {
                 "interrupted"
@@ -156,14 +156,14 @@ fn check(victim: Victim, step: Step, ended: &Result<Option<Execution>, Error>, w
             assert!(is_ours(error), "{what}: {error:?}");
         }
         // A cell that was over before has its result, whatever became of its files.
-        (Victim::Kernel | Victim::Template, Step::Collect) => {
+        (Victim::Kernel | Victim::Template, CellStep::Collect) => {
             assert_eq!(outcome, Some("completed"), "{what}: {ended:#?}");
         }
-        (Victim::Template, Step::Bind | Step::Destroy | Step::Fork) => {
+        (Victim::Template, CellStep::Bind | CellStep::Destroy | CellStep::Fork) => {
             assert!(ended.is_ok(), "{what}: {ended:#?}");
         }
-        (_, Step::Destroy) => assert!(ended.is_ok(), "{what}: {ended:#?}"),
-        (Victim::Kernel, Step::Bind) => match ended {
+        (_, CellStep::Destroy) => assert!(ended.is_ok(), "{what}: {ended:#?}"),
+        (Victim::Kernel, CellStep::Bind) => match ended {
             Ok(_) => {}
             Err(Error::Input { reason, .. }) => assert_eq!(reason, "the kernel ended meanwhile"),
             Err(error) => panic!("{what}: {error:?}"),
@@ -181,6 +181,6 @@ fn check(victim: Victim, step: Step, ended: &Result<Option<Execution>, Error>, w
     }
 }
 
-async fn found(victim: Victim) -> Process {
+async fn found(victim: Victim) -> HostProcess {
     until_ok(async || victim.find(std::process::id()).ok_or(format!("no {victim:?}"))).await
 }

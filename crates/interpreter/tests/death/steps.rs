@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 /// A step of a cell's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum CellStep {
     /// The spare room is ready, and no cell has run in it.
     Room,
     /// The first cell was asked for: its room is taken, its kernel forked.
@@ -41,7 +41,7 @@ pub(crate) enum StepActivity {
     Request(JoinHandle<Result<Option<Execution>, Error>>),
 }
 
-impl Step {
+impl CellStep {
     pub(crate) const ALL: [Self; 10] = [
         Self::Room,
         Self::Fork,

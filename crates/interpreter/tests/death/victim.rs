@@ -18,13 +18,13 @@ pub(crate) enum Victim {
 
 /// A process of the host.
 #[derive(Clone, Debug)]
-pub(crate) struct Process {
+pub(crate) struct HostProcess {
     pub(crate) pid: u32,
     parent: u32,
     name: String,
 }
 
-fn processes() -> Vec<Process> {
+fn processes() -> Vec<HostProcess> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter_map(|pid| {
@@ -32,7 +32,7 @@ fn processes() -> Vec<Process> {
         let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         (fields[0] != "Z").then_some(())?;
-        Some(Process {
+        Some(HostProcess {
             pid,
             parent: fields[1].parse().ok()?,
             name: name.to_owned(),
@@ -48,7 +48,7 @@ fn pid_namespace(pid: u32) -> Option<PathBuf> {
 impl Victim {
     /// Finds it below a host, whose one session has the only kernel; without a kernel, the guest is
     /// that of the spare room.
-    pub(crate) fn find(self, host: u32) -> Option<Process> {
+    pub(crate) fn find(self, host: u32) -> Option<HostProcess> {
         let all = processes();
         let child = |parent: u32, name: &str| {
             all.iter()
@@ -79,7 +79,7 @@ impl Victim {
     }
 }
 
-impl Process {
+impl HostProcess {
     /// Kills it and waits until it is dead, so that what begins afterwards does not meet it dying.
     /// A launcher takes its keep along.
     pub(crate) async fn kill(&self) {

@@ -8,11 +8,11 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::wait::until;
 
-use crate::remote::{Server, client, serve};
+use crate::remote::{SandboxServer, client, serve};
 use crate::support::{block_on, builder, run, store, value};
 
 /// A server of its own, and a client of it without a pool.
-async fn pair() -> (Server, Interpreter) {
+async fn pair() -> (SandboxServer, Interpreter) {
     let interpreter = builder()
         .preload(vec!["json".to_owned()])
         .pool(0)

@@ -16,7 +16,7 @@ use crate::support::{block_on, exception, interpreter, run, value};
 
 /// A client that takes its time.
 #[derive(Debug)]
-struct Client {
+struct SlowClient {
     name: &'static str,
     takes: Duration,
     redaction: Redaction,
@@ -24,14 +24,14 @@ struct Client {
 
 fn client(name: &'static str, takes: Duration) -> Vec<Arc<dyn Connector>> {
     let redaction = Redaction::default();
-    vec![Arc::new(Client {
+    vec![Arc::new(SlowClient {
         name,
         takes,
         redaction,
     })]
 }
 
-impl Connector for Client {
+impl Connector for SlowClient {
     fn name(&self) -> &str {
         self.name
     }

@@ -9,14 +9,14 @@ use super::address::{AddressError, is_loopback, parse};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: String,
-    host: Host,
+    host: AllowedHost,
     port: Option<u16>,
     /// Parts of the path, with which a URL's path must start.
     path: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Host {
+enum AllowedHost {
     Exact(String),
     /// A host below this one, by one or several labels.
     Below(String),
@@ -73,9 +73,9 @@ impl UrlPattern {
         Ok(Self {
             scheme: url.scheme().to_owned(),
             host: if below {
-                Host::Below(host)
+                AllowedHost::Below(host)
             } else {
-                Host::Exact(host)
+                AllowedHost::Exact(host)
             },
             port: url.port_or_known_default(),
             path: parts(&url),
@@ -86,8 +86,8 @@ impl UrlPattern {
     pub fn allows(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         let host = match &self.host {
-            Host::Exact(allowed) => host == allowed,
-            Host::Below(allowed) => {
+            AllowedHost::Exact(allowed) => host == allowed,
+            AllowedHost::Below(allowed) => {
                 let below = host
                     .strip_suffix(allowed.as_str())
                     .and_then(|rest| rest.strip_suffix('.'));

@@ -29,14 +29,14 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Stdio {
     process: Process,
     lines: Lines<BufReader<ChildStdout>>,
-    queue: Option<mpsc::Sender<Message>>,
+    queue: Option<mpsc::Sender<StdioMessage>>,
     wire: Arc<Wire>,
     noise: usize,
 }
 
 /// A message on its way to a server.
 #[derive(Debug)]
-struct Message {
+struct StdioMessage {
     request: Option<RequestId>,
     line: Vec<u8>,
 }
@@ -110,7 +110,7 @@ impl Transport<RoleClient> for Stdio {
                 _ => None,
             };
             queue
-                .try_send(Message { request, line })
+                .try_send(StdioMessage { request, line })
                 .map_err(|error| match error {
                     mpsc::error::TrySendError::Full(_) => Failure::Deaf { limit: QUEUE },
                     mpsc::error::TrySendError::Closed(_) => ended(None),
@@ -149,8 +149,8 @@ fn line(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, Failure> {
 }
 
 /// Writes messages until there are no more, or the server stops reading.
-async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Message>, wire: Arc<Wire>) {
-    while let Some(Message { request, line }) = messages.recv().await {
+async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<StdioMessage>, wire: Arc<Wire>) {
+    while let Some(StdioMessage { request, line }) = messages.recv().await {
         if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
             return;
         }

@@ -11,9 +11,9 @@ use crate::support::{good, options, refused, result, runs, scripted, until};
 
 /// The log of all tests: a thread's own log would miss events that another thread reached first.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct TestLog(Arc<Mutex<Vec<u8>>>);
 
-impl Log {
+impl TestLog {
     fn begin() -> Self {
         let log = Self::default();
         let writer = log.clone();
@@ -34,7 +34,7 @@ impl Log {
     }
 }
 
-impl std::io::Write for Log {
+impl std::io::Write for TestLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().write(bytes)
     }
@@ -46,7 +46,7 @@ impl std::io::Write for Log {
 
 #[tokio::test]
 async fn a_server_gets_little_of_our_environment_and_its_stderr_goes_to_the_log() {
-    let log = Log::begin();
+    let log = TestLog::begin();
     let scripted = scripted("environment", options());
     let environment = result(&scripted.server, "work", json!({})).await;
     let names: Vec<_> = environment

@@ -46,7 +46,7 @@ pub struct Endpoint<H = Server> {
 
 /// As much of a message as is of interest.
 #[derive(Deserialize)]
-struct Message {
+struct EndpointMessage {
     method: Option<String>,
     #[serde(default)]
     params: Params,
@@ -156,7 +156,7 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 }
 
-fn looked_into(body: &Bytes) -> Option<Message> {
+fn looked_into(body: &Bytes) -> Option<EndpointMessage> {
     (body.len() <= LOOKED_INTO).then(|| serde_json::from_slice(body).ok())?
 }
 

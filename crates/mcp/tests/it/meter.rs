@@ -11,7 +11,7 @@ use crate::support::{Client, all, block_on, connect, done, newest, refused, run,
 
 /// Gives so many of each, until they are given back.
 #[derive(Debug)]
-struct Places {
+struct PlaceMeter {
     sessions: Arc<AtomicUsize>,
     cells: Arc<AtomicUsize>,
     asked: AtomicUsize,
@@ -33,7 +33,7 @@ fn take(free: &Arc<AtomicUsize>, what: &str) -> Result<Permit, MeterDenial> {
     }
 }
 
-impl Meter for Places {
+impl Meter for PlaceMeter {
     fn session<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async { take(&self.sessions, "sandbox") })
     }
@@ -53,8 +53,8 @@ impl Meter for Places {
     }
 }
 
-fn places(sessions: usize, cells: usize) -> Arc<Places> {
-    Arc::new(Places {
+fn places(sessions: usize, cells: usize) -> Arc<PlaceMeter> {
+    Arc::new(PlaceMeter {
         sessions: Arc::new(AtomicUsize::new(sessions)),
         cells: Arc::new(AtomicUsize::new(cells)),
         asked: AtomicUsize::new(0),

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::super::mux::{Mux, StreamReceiver};
 use super::super::refusal::RemoteRefusal;
-use super::super::wire::{Answer, GUEST, RemoteRequest};
+use super::super::wire::{GUEST, RemoteAnswer, RemoteRequest};
 use super::pump::{Orders, Pump};
 use super::{Host, StreamOrders, guest};
 use cellblock_protocol::ToKernel;
@@ -20,7 +20,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::error::{Blame, Retry};
 
-type RequestAnswer = Result<Answer, RemoteRefusal>;
+type RequestAnswer = Result<RemoteAnswer, RemoteRefusal>;
 
 pub(super) struct Room {
     mux: Arc<Mux>,
@@ -31,7 +31,7 @@ pub(super) struct Room {
     ready: Option<Kernel>,
     pump: Option<Pump>,
     relay: Option<JoinHandle<()>>,
-    upload: Option<Upload>,
+    upload: Option<FileUpload>,
     /// Files that are mounted in the sandbox.
     shown: Vec<NamedTempFile>,
     limits: Limits,
@@ -41,7 +41,7 @@ pub(super) struct Room {
 }
 
 /// A file that the client uploads.
-struct Upload {
+struct FileUpload {
     stream: StreamReceiver,
     bytes: u64,
     file: NamedTempFile,
@@ -89,7 +89,7 @@ impl Room {
             RemoteRequest::Create { limits } => self.create(limits).await,
             RemoteRequest::Destroy {} => {
                 self.close().await;
-                Ok(Answer::Done {})
+                Ok(RemoteAnswer::Done {})
             }
             RemoteRequest::StartKernel { stream } => {
                 let ready = self.ready.take().filter(|kernel| kernel.end.borrow().is_none());
@@ -120,20 +120,20 @@ impl Room {
                 self.interrupted().await;
                 let sandbox = self.sandbox()?;
                 let usage = unless_killed(sandbox, sandbox.usage(), killed).await?;
-                Ok(Answer::Usage { usage })
+                Ok(RemoteAnswer::Usage { usage })
             }
-            RemoteRequest::Warm {} => Ok(Answer::Warm {
+            RemoteRequest::Warm {} => Ok(RemoteAnswer::Warm {
                 failed_modules: self.host.warmed().await?,
             }),
             RemoteRequest::Describe {} => {
                 let manifest = serde_json::to_value(self.host.manifest())
                     .map_err(|error| internal(format!("write the manifest: {error}")))?;
-                Ok(Answer::Image { manifest })
+                Ok(RemoteAnswer::Image { manifest })
             }
-            RemoteRequest::Audit {} => Ok(Answer::Audit {
+            RemoteRequest::Audit {} => Ok(RemoteAnswer::Audit {
                 report: self.host.audit().await?,
             }),
-            RemoteRequest::Layer { requirements } => Ok(Answer::Layer {
+            RemoteRequest::Layer { requirements } => Ok(RemoteAnswer::Layer {
                 id: self.host.layer(&requirements).await?,
             }),
         }
@@ -175,7 +175,7 @@ impl Room {
         self.ready = Some(lease.kernel);
         self.limits = limits;
         self.relay = Some(relay(sandbox.as_ref(), &self.mux).await?);
-        Ok(Answer::Sandbox { id })
+        Ok(RemoteAnswer::Sandbox { id })
     }
 
     async fn suspend(&mut self) -> RequestAnswer {
@@ -193,7 +193,7 @@ impl Room {
         }
         self.upload = None;
         self.suspended = true;
-        Ok(Answer::Done {})
+        Ok(RemoteAnswer::Done {})
     }
 
     async fn resume(&mut self) -> RequestAnswer {
@@ -203,10 +203,10 @@ impl Room {
         let sandbox = self.sandbox()?;
         let id = sandbox.id().to_owned();
         self.relay = Some(relay(sandbox, &self.mux).await?);
-        Ok(Answer::Sandbox { id })
+        Ok(RemoteAnswer::Sandbox { id })
     }
 
-    fn carry(&mut self, kernel: Kernel, stream: u32) -> Answer {
+    fn carry(&mut self, kernel: Kernel, stream: u32) -> RemoteAnswer {
         let pid = kernel.pid;
         let (sending, receiving) = self.mux.open(stream);
         let orders = Arc::new(Orders::default());
@@ -216,7 +216,7 @@ impl Room {
         signalled.insert(stream, Arc::clone(&orders));
         drop(signalled);
         self.pump = Some(Pump::start(kernel, sending, receiving, orders));
-        Answer::Kernel { pid }
+        RemoteAnswer::Kernel { pid }
     }
 
     fn expect(&mut self, stream: u32, bytes: u64) -> RequestAnswer {
@@ -241,16 +241,16 @@ impl Room {
         let made = empty(&folder);
         let file = made.map_err(|error| internal(format!("make a file for a dataset: {error}")))?;
         let (_, receiving) = self.mux.open(stream);
-        self.upload = Some(Upload {
+        self.upload = Some(FileUpload {
             stream: receiving,
             bytes,
             file,
         });
-        Ok(Answer::Done {})
+        Ok(RemoteAnswer::Done {})
     }
 
     /// Returns the announced file once it has arrived.
-    async fn uploaded(&mut self) -> Result<Upload, RemoteRefusal> {
+    async fn uploaded(&mut self) -> Result<FileUpload, RemoteRefusal> {
         let Some(mut upload) = self.upload.take() else {
             return Err(RemoteRefusal::request("no file was sent"));
         };
@@ -276,7 +276,7 @@ impl Room {
         let unpacked = tokio::task::spawn_blocking(move || unpack(upload.file.reopen()?, &target)).await;
         let unpacked = unpacked.unwrap_or_else(|error| Err(error.into()));
         unpacked.map_err(|error| internal(format!("unpack a layer: {error}")))?;
-        Ok(Answer::Done {})
+        Ok(RemoteAnswer::Done {})
     }
 
     async fn mount(&mut self, name: &str) -> RequestAnswer {
@@ -285,7 +285,7 @@ impl Room {
         let (file, path) = (upload.file.as_file(), upload.file.path());
         sandbox.mount_data(name, file, path).await?;
         self.shown.push(upload.file);
-        Ok(Answer::Done {})
+        Ok(RemoteAnswer::Done {})
     }
 
     /// Releases everything.
@@ -344,7 +344,7 @@ impl From<std::io::Error> for ReceiveError {
     }
 }
 
-impl Upload {
+impl FileUpload {
     /// Writes the received bytes to the file.
     async fn receive(&mut self) -> Result<(), ReceiveError> {
         let mut file = tokio::fs::File::from_std(self.file.as_file().try_clone()?);

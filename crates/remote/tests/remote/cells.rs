@@ -243,7 +243,7 @@ fn a_server_without_a_required_protection_is_not_used() {
             .report()
             .0
             .iter()
-            .any(|(_, state)| *state != cellblock_sandbox::jail::protection::State::Active);
+            .any(|(_, state)| *state != cellblock_sandbox::jail::protection::ProtectionStatus::Active);
         let started = RemoteBackend::start(config(&pair.server.url()), demands).await;
         match (lacking, started) {
             (true, Err(error)) => {

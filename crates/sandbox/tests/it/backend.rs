@@ -9,7 +9,8 @@ use cellblock_sandbox::pool::create;
 use cellblock_testkit::require;
 
 use crate::support::{
-    End, MIB, Process, backend, block_on, config, descendants, ended, execute, limits, shows, template, until,
+    End, HostProcess, MIB, backend, block_on, config, descendants, ended, execute, limits, shows, template,
+    until,
 };
 
 #[test]
@@ -99,7 +100,7 @@ fn rooms_have_unique_names_and_user_ids() {
             leases.push(create(backend, &Limits::default()).await.unwrap());
         }
         assert_ne!(leases[0].sandbox.id(), leases[1].sandbox.id());
-        let id_of = |process: &Process| {
+        let id_of = |process: &HostProcess| {
             let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
             let line = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
             line.split_whitespace().nth(1).unwrap().parse::<u32>().unwrap()

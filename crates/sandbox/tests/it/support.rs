@@ -127,21 +127,21 @@ pub(crate) fn shows(value: i64) -> (End, Vec<Scalar>) {
 
 /// A process of the host.
 #[derive(Clone, Debug)]
-pub(crate) struct Process {
+pub(crate) struct HostProcess {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
     pub(crate) name: String,
 }
 
 /// Returns the descendants of a process, nearest first.
-pub(crate) fn descendants(ancestor: u32) -> Vec<Process> {
+pub(crate) fn descendants(ancestor: u32) -> Vec<HostProcess> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let all: Vec<Process> = pids.filter_map(process).collect();
-    let mut found: Vec<Process> = Vec::new();
+    let all: Vec<HostProcess> = pids.filter_map(process).collect();
+    let mut found: Vec<HostProcess> = Vec::new();
     let mut parents = vec![ancestor];
     while !parents.is_empty() {
-        let next: Vec<Process> = all
+        let next: Vec<HostProcess> = all
             .iter()
             .filter(|it| parents.contains(&it.parent))
             .cloned()
@@ -152,12 +152,12 @@ pub(crate) fn descendants(ancestor: u32) -> Vec<Process> {
     found
 }
 
-fn process(pid: u32) -> Option<Process> {
+fn process(pid: u32) -> Option<HostProcess> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     (fields[0] != "Z").then_some(())?;
-    Some(Process {
+    Some(HostProcess {
         pid,
         parent: fields[1].parse().ok()?,
         name: name.to_owned(),
@@ -165,7 +165,7 @@ fn process(pid: u32) -> Option<Process> {
 }
 
 /// Returns the template of a launcher: the only Python that the keep itself has started.
-pub(crate) fn template(launcher: u32) -> Process {
+pub(crate) fn template(launcher: u32) -> HostProcess {
     let all = descendants(launcher);
     let keep = all.iter().find(|it| it.parent == launcher).unwrap();
     let mut templates = all

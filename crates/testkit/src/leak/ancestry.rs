@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::find::{self, Process};
+use super::find::{self, ProcessStat};
 
 /// Directories in which sandboxes mount and people seldom do. Such a mount in the host's table would be one
 /// that got out of its namespace.
@@ -22,7 +22,7 @@ const MOUNT_POINTS: [&str; 8] = [
 
 /// Lists what descends from a process, or from one that once did: ids come again, so those go by id
 /// and start time.
-pub(super) fn below(ancestor: u32, known: &BTreeMap<u32, String>) -> Vec<Process> {
+pub(super) fn below(ancestor: u32, known: &BTreeMap<u32, String>) -> Vec<ProcessStat> {
     let all = find::all_processes();
     let mut ours: BTreeSet<u32> = all
         .iter()

@@ -6,25 +6,25 @@ use std::path::PathBuf;
 
 /// One line of `/proc/<pid>/stat`, as far as it is needed.
 #[derive(Debug, Clone)]
-pub(super) struct Process {
+pub(super) struct ProcessStat {
     pub(super) id: u32,
     pub(super) name: String,
     pub(super) parent: u32,
     pub(super) started: String,
 }
 
-pub(super) fn all_processes() -> Vec<Process> {
+pub(super) fn all_processes() -> Vec<ProcessStat> {
     let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter_map(|id: u32| parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?))
         .collect()
 }
 
-fn parse(id: u32, stat: &str) -> Option<Process> {
+fn parse(id: u32, stat: &str) -> Option<ProcessStat> {
     // The name may hold blanks and parentheses; the last `)` ends it.
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    Some(Process {
+    Some(ProcessStat {
         id,
         name: name.to_owned(),
         parent: fields.get(1)?.parse().ok()?,

@@ -22,7 +22,7 @@ pub(super) struct Assembler {
     ids: Ids,
     /// Name of the field of reasoning, for sending it back.
     heard: Arc<OnceLock<&'static str>>,
-    calls: Vec<Call>,
+    calls: Vec<ChatCall>,
     spoke: bool,
     reasoning: String,
     usage: Option<TokenUsage>,
@@ -30,7 +30,7 @@ pub(super) struct Assembler {
 }
 
 #[derive(Debug)]
-struct Call {
+struct ChatCall {
     /// The server's number, which may be shared with other calls.
     index: Option<u64>,
     /// The server's id.
@@ -119,7 +119,7 @@ impl Assembler {
     /// Returns the call that a fragment belongs to, if it is known. A missing number means the last
     /// call; a new id with a used number starts a new call.
     fn known(&self, index: Option<u64>, id: Option<&str>, name: Option<&str>) -> Option<usize> {
-        let numbered = |call: &Call| index.is_none() || call.index == index;
+        let numbered = |call: &ChatCall| index.is_none() || call.index == index;
         let place = self.calls.iter().rposition(numbered)?;
         let call = &self.calls[place];
         let other_id = id.is_some() && call.id.is_some() && id != call.id.as_deref();
@@ -146,7 +146,7 @@ impl Assembler {
             .calls
             .iter()
             .any(|call| call.id.is_some() && call.id.as_deref() == id);
-        self.calls.push(Call {
+        self.calls.push(ChatCall {
             index,
             id: id.map(str::to_owned),
             arguments: String::new(),

@@ -92,7 +92,7 @@ fn format(format: &TextFormat) -> Option<Value> {
 }
 
 /// Messages under construction.
-struct Messages<'a> {
+struct ChatMessages<'a> {
     dialect: &'a ChatDialect,
     /// Field in which reasoning is sent back.
     field: Option<&'a str>,
@@ -108,7 +108,7 @@ fn messages(
     dialect: &ChatDialect,
     field: Option<&str>,
 ) -> Result<Value, ProviderError> {
-    let mut messages = Messages {
+    let mut messages = ChatMessages {
         dialect,
         field,
         done: Vec::new(),
@@ -143,7 +143,7 @@ fn messages(
     Ok(Value::Array(messages.done))
 }
 
-impl Messages<'_> {
+impl ChatMessages<'_> {
     fn message(&mut self, message: &Message) -> Result<(), ProviderError> {
         let role = match message.role {
             Role::User => {

@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::{ChatCompletions, ChatDialect, MaxTokensField, SendReasoning, SystemRole};
-use crate::provider::tests::server::{End, Reply, Server};
+use crate::provider::tests::server::{ModelReply, ModelServer, StreamEnd};
 use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
 use crate::wire::{
@@ -12,12 +12,12 @@ use crate::wire::{
     InterpreterOutput, Item, ItemStatus, Part, Reasoning, Role, TokenUsage, ToolChoice, ToolName,
 };
 
-async fn answer(reply: Reply) -> (Vec<ModelEvent>, Option<ProviderError>) {
-    let server = Server::start(vec![reply]).await;
+async fn answer(reply: ModelReply) -> (Vec<ModelEvent>, Option<ProviderError>) {
+    let server = ModelServer::start(vec![reply]).await;
     events(&ChatCompletions::new(endpoint(&server.base))).await
 }
 
-async fn whole(reply: Reply) -> Vec<ModelEvent> {
+async fn whole(reply: ModelReply) -> Vec<ModelEvent> {
     let (events, error) = answer(reply).await;
     assert!(error.is_none(), "{error:?}");
     events
@@ -107,7 +107,7 @@ async fn an_answer_as_openai_streams_it() {
         ModelEvent::Finish(Finish::Calls),
     ];
     for size in [1, 7, 4096] {
-        assert_eq!(whole(Reply::events(&chunks).pieces(size)).await, expected);
+        assert_eq!(whole(ModelReply::events(&chunks).pieces(size)).await, expected);
     }
 }
 
@@ -116,7 +116,7 @@ async fn calls_with_the_same_number_are_distinguished_by_id() {
     // Ollama: whole calls in a chunk each, and `stop` in the end.
     let one =
         |id: &str, name: &str| json!([{"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}]);
-    let events = whole(Reply::events(&[
+    let events = whole(ModelReply::events(&[
         calls(&one("a", "f")),
         calls(&one("b", "g")),
         stop("stop"),
@@ -129,7 +129,12 @@ async fn calls_with_the_same_number_are_distinguished_by_id() {
 #[tokio::test]
 async fn calls_without_number_and_id_are_distinguished_by_name() {
     let one = |name: &str| json!([{"function": {"name": name, "arguments": {"a": [1]}}}]);
-    let events = whole(Reply::events(&[calls(&one("f")), calls(&one("f")), stop("stop")])).await;
+    let events = whole(ModelReply::events(&[
+        calls(&one("f")),
+        calls(&one("f")),
+        stop("stop"),
+    ]))
+    .await;
     let called = called(&events);
     assert_eq!(
         called.iter().map(|call| call.2.as_str()).collect::<Vec<_>>(),
@@ -156,7 +161,7 @@ async fn fragments_of_several_calls_may_be_mixed() {
         stop("tool_calls"),
     ];
     assert_eq!(
-        called(&whole(Reply::events(&chunks)).await),
+        called(&whole(ModelReply::events(&chunks)).await),
         [call("a", "f", "{}"), call("b", "g", "{\"b\":2}")]
     );
 }
@@ -168,7 +173,7 @@ async fn two_calls_with_one_id_get_ids_of_their_own() {
         calls(&json!([{"index": 1, "id": "f", "function": {"name": "f", "arguments": "{}"}}])),
         stop("tool_calls"),
     ];
-    let called = called(&whole(Reply::events(&chunks)).await);
+    let called = called(&whole(ModelReply::events(&chunks)).await);
     assert_eq!(called[0], call("f", "f", "{}"));
     assert!(called[1].0.starts_with("call_"), "{called:?}");
 }
@@ -185,7 +190,7 @@ async fn arguments_that_come_once_more_as_a_whole_count_once() {
         stop("tool_calls"),
     ];
     assert_eq!(
-        called(&whole(Reply::events(&chunks)).await),
+        called(&whole(ModelReply::events(&chunks)).await),
         [call("a", "f", "{\"a\":1}")]
     );
 }
@@ -203,7 +208,7 @@ async fn reasoning_is_read_under_either_name() {
             text("so"),
             ModelEvent::Finish(Finish::Stop),
         ];
-        assert_eq!(whole(Reply::events(&chunks)).await, expected);
+        assert_eq!(whole(ModelReply::events(&chunks)).await, expected);
     }
 }
 
@@ -214,11 +219,11 @@ async fn an_answer_that_was_taken_for_reasoning_is_an_answer() {
         delta(&json!({"reasoning": "2", "content": ""})),
         stop("stop"),
     ];
-    let events = whole(Reply::events(&chunks)).await;
+    let events = whole(ModelReply::events(&chunks)).await;
     assert_eq!(events[2..], [text("42"), ModelEvent::Finish(Finish::Stop)]);
     // A model that ran out of tokens while it thought has no answer.
     let chunks = [delta(&json!({"reasoning": "4"})), stop("length")];
-    let events = whole(Reply::events(&chunks)).await;
+    let events = whole(ModelReply::events(&chunks)).await;
     assert_eq!(events[1..], [ModelEvent::Finish(Finish::Length)]);
 }
 
@@ -242,7 +247,7 @@ async fn an_error_in_the_middle_is_one_and_has_no_key() {
             json!({"error": error}),
             stop("stop"),
         ];
-        let (events, error) = answer(Reply::events(&chunks)).await;
+        let (events, error) = answer(ModelReply::events(&chunks)).await;
         assert_eq!(events, [text("so")]);
         let Some(ProviderError::Reported {
             message: told,
@@ -264,7 +269,7 @@ async fn heartbeats_carriage_returns_and_empty_choices_are_understood() {
          data: [DONE]\r\n\r\n"
     );
     assert_eq!(
-        whole(Reply::raw(&stream).pieces(3)).await,
+        whole(ModelReply::raw(&stream).pieces(3)).await,
         [text("so"), ModelEvent::Finish(Finish::Stop)]
     );
 }
@@ -273,21 +278,21 @@ async fn heartbeats_carriage_returns_and_empty_choices_are_understood() {
 async fn a_stream_without_an_end_is_complete_if_it_gave_a_reason() {
     let (so, end) = (delta(&json!({"content": "so"})), stop("length"));
     let expected = [text("so"), ModelEvent::Finish(Finish::Length)];
-    for ending in [End::Whole, End::Cut] {
-        let reply = Reply::raw(&format!("data: {so}\n\ndata: {end}\n\n")).end(ending);
+    for ending in [StreamEnd::Whole, StreamEnd::Cut] {
+        let reply = ModelReply::raw(&format!("data: {so}\n\ndata: {end}\n\n")).end(ending);
         assert_eq!(whole(reply).await, expected);
     }
     // The last event was not even ended.
     assert_eq!(
-        whole(Reply::raw(&format!("data: {so}\n\ndata: {end}"))).await,
+        whole(ModelReply::raw(&format!("data: {so}\n\ndata: {end}"))).await,
         expected
     );
-    let (events, error) = answer(Reply::raw(&format!("data: {so}\n\n"))).await;
+    let (events, error) = answer(ModelReply::raw(&format!("data: {so}\n\n"))).await;
     assert_eq!(events, [text("so")]);
     assert!(matches!(error, Some(ProviderError::Cut)), "{error:?}");
     // An end that was told, without a reason.
     assert_eq!(
-        whole(Reply::events(&[so])).await,
+        whole(ModelReply::events(&[so])).await,
         [text("so"), ModelEvent::Finish(Finish::Stop)]
     );
 }
@@ -300,7 +305,7 @@ async fn a_server_that_does_not_stream_is_understood() {
                     "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]},
         "finish_reason": "tool_calls",
     }]});
-    let events = whole(Reply::new(
+    let events = whole(ModelReply::new(
         200,
         "content-type: application/json\r\n",
         &body.to_string(),
@@ -328,14 +333,19 @@ async fn invalid_responses_are_errors() {
         "data: {\n\n",
         "data: {\"choices\": [{\"delta\": {\"tool_calls\": [{}]}}]}\n\n",
     ] {
-        let (events, error) = answer(Reply::raw(stream)).await;
+        let (events, error) = answer(ModelReply::raw(stream)).await;
         assert_eq!(events, []);
         assert!(
             matches!(error, Some(ProviderError::Cut | ProviderError::Malformed { .. })),
             "{stream}: {error:?}"
         );
     }
-    let (_, error) = answer(Reply::new(200, "content-type: application/json\r\n", "<html>")).await;
+    let (_, error) = answer(ModelReply::new(
+        200,
+        "content-type: application/json\r\n",
+        "<html>",
+    ))
+    .await;
     assert!(
         matches!(error, Some(ProviderError::Malformed { .. })),
         "{error:?}"
@@ -346,7 +356,7 @@ async fn invalid_responses_are_errors() {
 async fn endless_arguments_are_rejected() {
     let chunk =
         calls(&json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "x".repeat(1 << 19)}}]));
-    let (_, error) = answer(Reply::events(&[chunk.clone(), chunk.clone(), chunk])).await;
+    let (_, error) = answer(ModelReply::events(&[chunk.clone(), chunk.clone(), chunk])).await;
     assert!(
         matches!(error, Some(ProviderError::TooLarge { limit: 1_048_576, .. })),
         "{error:?}"
@@ -354,7 +364,7 @@ async fn endless_arguments_are_rejected() {
 }
 
 async fn asked(request: ModelRequest, dialect: ChatDialect) -> Value {
-    let server = Server::start(vec![Reply::events(&[stop("stop")])]).await;
+    let server = ModelServer::start(vec![ModelReply::events(&[stop("stop")])]).await;
     let provider = ChatCompletions::new(endpoint(&server.base)).dialect(dialect);
     drop(provider.stream(request).await.unwrap());
     server.asked()[0].body.clone()
@@ -490,8 +500,8 @@ async fn reasoning_goes_back_under_the_name_that_it_came_by_and_for_this_answer_
         ..request()
     };
     for field in ["reasoning", "reasoning_content"] {
-        let told = Reply::events(&[delta(&json!({"reasoning": "", field: "hm"})), stop("stop")]);
-        let server = Server::start(vec![told.clone(), told]).await;
+        let told = ModelReply::events(&[delta(&json!({"reasoning": "", field: "hm"})), stop("stop")]);
+        let server = ModelServer::start(vec![told.clone(), told]).await;
         let provider = ChatCompletions::new(endpoint(&server.base)).dialect(ChatDialect {
             send_reasoning: SendReasoning::Same,
             ..ChatDialect::default()
@@ -516,7 +526,7 @@ async fn a_call_without_arguments_has_an_empty_object_of_them() {
         json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": null}}]),
         json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": {}}}]),
     ] {
-        let events = whole(Reply::events(&[calls(&fragment), stop("tool_calls")])).await;
+        let events = whole(ModelReply::events(&[calls(&fragment), stop("tool_calls")])).await;
         assert_eq!(called(&events), [call("a", "f", "{}")], "{fragment}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Responses;
-use crate::provider::tests::server::{End, Reply, Server};
+use crate::provider::tests::server::{ModelReply, ModelServer, StreamEnd};
 use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
 use crate::wire::{
@@ -11,12 +11,12 @@ use crate::wire::{
     Response, ResponseRequest, Role, SamplingSettings, StreamEvent, TokenUsage, ToolChoice, ToolName,
 };
 
-async fn answer(reply: Reply) -> (Vec<ModelEvent>, Option<ProviderError>) {
-    let server = Server::start(vec![reply]).await;
+async fn answer(reply: ModelReply) -> (Vec<ModelEvent>, Option<ProviderError>) {
+    let server = ModelServer::start(vec![reply]).await;
     events(&Responses::new(endpoint(&server.base))).await
 }
 
-async fn whole(reply: Reply) -> Vec<ModelEvent> {
+async fn whole(reply: ModelReply) -> Vec<ModelEvent> {
     let (events, error) = answer(reply).await;
     assert!(error.is_none(), "{error:?}");
     events
@@ -103,7 +103,7 @@ async fn an_answer_of_our_own_gateway_is_understood() {
     let stream: Vec<_> = events.iter().map(StreamEvent::frame).collect();
     let stream = stream.concat() + crate::wire::DONE;
     for size in [1, 4096] {
-        assert_eq!(whole(Reply::raw(&stream).pieces(size)).await, streamed());
+        assert_eq!(whole(ModelReply::raw(&stream).pieces(size)).await, streamed());
     }
 }
 
@@ -124,8 +124,11 @@ async fn numbers_names_of_events_and_the_last_line_may_be_missing() {
         }
     }
     let stream: Vec<_> = told.iter().map(|event| format!("data: {event}\n\n")).collect();
-    for end in [End::Whole, End::Cut] {
-        assert_eq!(whole(Reply::raw(&stream.concat()).end(end)).await, streamed());
+    for end in [StreamEnd::Whole, StreamEnd::Cut] {
+        assert_eq!(
+            whole(ModelReply::raw(&stream.concat()).end(end)).await,
+            streamed()
+        );
     }
 }
 
@@ -145,11 +148,11 @@ async fn an_answer_without_deltas_is_given_once() {
     let ends = told().filter(|event| event["type"].as_str().unwrap().ends_with("item.done"));
     let completed = told().next_back().unwrap();
     let ends: Vec<_> = ends.chain([completed.clone()]).collect();
-    assert_eq!(whole(Reply::events(&ends)).await, expected);
-    assert_eq!(whole(Reply::events(&[completed])).await, expected);
+    assert_eq!(whole(ModelReply::events(&ends)).await, expected);
+    assert_eq!(whole(ModelReply::events(&[completed])).await, expected);
     let whole_response = json!(response).to_string();
     assert_eq!(
-        whole(Reply::new(
+        whole(ModelReply::new(
             200,
             "content-type: application/json\r\n",
             &whole_response
@@ -168,7 +171,7 @@ async fn items_that_the_server_runs_by_itself_are_left_to_it() {
     let unknown = json!({"type": "acme:weather", "of": "tomorrow"});
     let end = json!({"type": "response.completed", "response": {"output": [item]}});
     assert_eq!(
-        whole(Reply::events(&[delta, done, unknown, end])).await,
+        whole(ModelReply::events(&[delta, done, unknown, end])).await,
         [ModelEvent::Finish(Finish::Stop)]
     );
 }
@@ -181,7 +184,10 @@ async fn an_answer_that_was_cut_short_says_why() {
     ] {
         let response = json!({"status": "incomplete", "incomplete_details": {"reason": reason}});
         let end = json!({"type": "response.incomplete", "response": response});
-        assert_eq!(whole(Reply::events(&[end])).await, [ModelEvent::Finish(finish)]);
+        assert_eq!(
+            whole(ModelReply::events(&[end])).await,
+            [ModelEvent::Finish(finish)]
+        );
     }
 }
 
@@ -195,7 +201,7 @@ async fn an_error_in_either_form_is_one() {
     let nested = json!({"type": "error", "error": {"code": "server_error", "message": "sk-secret broke"}});
     let bare = json!({"error": {"code": "server_error", "message": "sk-secret broke"}});
     for event in [failed, flat, nested, bare] {
-        let (events, error) = answer(Reply::events(&[delta.clone(), event])).await;
+        let (events, error) = answer(ModelReply::events(&[delta.clone(), event])).await;
         assert_eq!(events, [text("so")]);
         let Some(ProviderError::Reported { message, code }) = error else {
             panic!("{error:?}");
@@ -210,10 +216,10 @@ async fn an_error_in_either_form_is_one() {
 #[tokio::test]
 async fn an_answer_that_stops_in_the_middle_is_cut() {
     let delta = json!({"type": "response.output_text.delta", "delta": "so"});
-    let (events, error) = answer(Reply::raw(&format!("data: {delta}\n\n"))).await;
+    let (events, error) = answer(ModelReply::raw(&format!("data: {delta}\n\n"))).await;
     assert_eq!(events, [text("so")]);
     assert!(matches!(error, Some(ProviderError::Cut)), "{error:?}");
-    let (_, error) = answer(Reply::new(200, "content-type: application/json\r\n", "{}")).await;
+    let (_, error) = answer(ModelReply::new(200, "content-type: application/json\r\n", "{}")).await;
     assert!(
         matches!(error, Some(ProviderError::Malformed { .. })),
         "{error:?}"
@@ -280,7 +286,7 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
         tool_choice: ToolChoice::Tool(ToolName::CodeInterpreter),
         ..request()
     };
-    let server = Server::start(vec![Reply::events(&[])]).await;
+    let server = ModelServer::start(vec![ModelReply::events(&[])]).await;
     drop(
         Responses::new(endpoint(&server.base))
             .stream(asked)
@@ -301,7 +307,7 @@ async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_
     let item = json!({"id": "rs_1", "type": "reasoning",
         "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "opaque"});
     let reply = || {
-        Reply::events(&[
+        ModelReply::events(&[
             json!({"type": "response.output_item.added", "output_index": 0,
                 "item": {"id": "rs_1", "type": "reasoning", "summary": []}}),
             json!({"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0,
@@ -318,7 +324,7 @@ async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_
             ModelEvent::Finish(Finish::Stop)
         ]
     );
-    let server = Server::start(vec![reply()]).await;
+    let server = ModelServer::start(vec![reply()]).await;
     let mut asked = request();
     asked.reasoning.sealed = true;
     asked.items.push(Item::Reasoning(Reasoning {
@@ -351,14 +357,14 @@ async fn a_call_without_arguments_has_an_empty_object_of_them() {
         ModelEvent::CallEnd { call: 0 },
         ModelEvent::Finish(Finish::Calls),
     ];
-    assert_eq!(whole(Reply::events(&[added, end])).await, expected);
+    assert_eq!(whole(ModelReply::events(&[added, end])).await, expected);
 }
 
 #[tokio::test]
 async fn a_server_that_counts_tokens_is_asked_and_another_is_not_believed() {
     let counted = json!({"object": "response.input_tokens", "input_tokens": 11}).to_string();
-    let reply = |status, body: &str| Reply::new(status, "content-type: application/json\r\n", body);
-    let server = Server::start(vec![reply(200, &counted), reply(404, "{}"), reply(400, "{}")]).await;
+    let reply = |status, body: &str| ModelReply::new(status, "content-type: application/json\r\n", body);
+    let server = ModelServer::start(vec![reply(200, &counted), reply(404, "{}"), reply(400, "{}")]).await;
     let provider = Responses::new(endpoint(&server.base));
     assert_eq!(provider.count(request()).await.unwrap(), Some(11));
     let asked = server.asked().remove(0);

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::server::{End, Reply, Server};
+use super::server::{ModelReply, ModelServer, StreamEnd};
 use super::{endpoint, events};
 use crate::provider::chat::ChatCompletions;
 use crate::provider::{
     Finish, ModelEvent, OwnModel, Provider as _, ProviderEndpoint, ProviderError, ProviderKey, Timeouts,
 };
 
-fn answer() -> Reply {
-    Reply::events(&[json!({"choices": [{"delta": {"content": "hello"}, "finish_reason": "stop"}]})])
+fn answer() -> ModelReply {
+    ModelReply::events(&[json!({"choices": [{"delta": {"content": "hello"}, "finish_reason": "stop"}]})])
 }
 
 fn hello() -> Vec<ModelEvent> {
@@ -24,8 +24,8 @@ fn hello() -> Vec<ModelEvent> {
 
 #[tokio::test]
 async fn a_busy_provider_is_asked_again_and_the_key_goes_along() {
-    let busy = Reply::new(503, "retry-after: 100000\r\n", "busy");
-    let server = Server::start(vec![busy, Reply::new(429, "", "{}"), answer()]).await;
+    let busy = ModelReply::new(503, "retry-after: 100000\r\n", "busy");
+    let server = ModelServer::start(vec![busy, ModelReply::new(429, "", "{}"), answer()]).await;
     let (events, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
     assert!(error.is_none(), "{error:?}");
     assert_eq!(events, hello());
@@ -43,8 +43,8 @@ async fn a_busy_provider_is_asked_again_and_the_key_goes_along() {
 
 #[tokio::test]
 async fn a_provider_that_stays_busy_is_asked_three_times() {
-    let busy = Reply::new(500, "", r#"{"error": {"message": "no memory"}}"#);
-    let server = Server::start(vec![busy.clone(), busy.clone(), busy.clone(), answer()]).await;
+    let busy = ModelReply::new(500, "", r#"{"error": {"message": "no memory"}}"#);
+    let server = ModelServer::start(vec![busy.clone(), busy.clone(), busy.clone(), answer()]).await;
     let (_, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
     assert_eq!(
         error.unwrap().to_string(),
@@ -56,7 +56,7 @@ async fn a_provider_that_stays_busy_is_asked_three_times() {
 #[tokio::test]
 async fn a_refusal_is_final_and_its_message_has_no_key() {
     let body = r#"{"error": {"message": "bad key sk-secret\n"}}"#;
-    let server = Server::start(vec![Reply::new(401, "", body), answer()]).await;
+    let server = ModelServer::start(vec![ModelReply::new(401, "", body), answer()]).await;
     let (_, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
     assert_eq!(
         error.unwrap().to_string(),
@@ -67,8 +67,9 @@ async fn a_refusal_is_final_and_its_message_has_no_key() {
 
 #[tokio::test]
 async fn an_answer_that_has_begun_is_never_asked_for_again() {
-    let half = Reply::raw("data: {\"choices\": [{\"delta\": {\"content\": \"hel\"}}]}\n\n").end(End::Cut);
-    let server = Server::start(vec![half, answer()]).await;
+    let half =
+        ModelReply::raw("data: {\"choices\": [{\"delta\": {\"content\": \"hel\"}}]}\n\n").end(StreamEnd::Cut);
+    let server = ModelServer::start(vec![half, answer()]).await;
     let (events, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
     assert_eq!(events, [ModelEvent::Text("hel".to_owned())]);
     assert!(matches!(error, Some(ProviderError::Connection(_))), "{error:?}");
@@ -77,8 +78,9 @@ async fn an_answer_that_has_begun_is_never_asked_for_again() {
 
 #[tokio::test]
 async fn a_provider_that_falls_silent_is_given_up() {
-    let half = Reply::raw("data: {\"choices\": [{\"delta\": {\"content\": \"hel\"}}]}\n\n").end(End::Silence);
-    let server = Server::start(vec![half]).await;
+    let half = ModelReply::raw("data: {\"choices\": [{\"delta\": {\"content\": \"hel\"}}]}\n\n")
+        .end(StreamEnd::Silence);
+    let server = ModelServer::start(vec![half]).await;
     let idle = Duration::from_millis(200);
     let timeouts = Timeouts {
         idle,
@@ -126,7 +128,7 @@ async fn a_provider_that_is_always_busy_saying_nothing_is_given_up() {
         total,
         ..Timeouts::default()
     };
-    let server = Server::start(vec![Reply::raw(": wait\n\n").end(End::Repeated)]).await;
+    let server = ModelServer::start(vec![ModelReply::raw(": wait\n\n").end(StreamEnd::Repeated)]).await;
     let endpoint = endpoint(&server.base).timeouts(timeouts).unwrap();
     let (events, error) = events(&ChatCompletions::new(endpoint)).await;
     assert_eq!(events, []);
@@ -148,8 +150,8 @@ async fn a_response_is_read_by_its_content_not_by_its_declared_type() {
         "application/octet-stream",
     ] {
         for body in [said.as_str(), streamed, &format!("\n {said}\n")] {
-            let reply = Reply::new(200, &format!("content-type: {kind}\r\n"), body);
-            let server = Server::start(vec![reply.pieces(5)]).await;
+            let reply = ModelReply::new(200, &format!("content-type: {kind}\r\n"), body);
+            let server = ModelServer::start(vec![reply.pieces(5)]).await;
             let (events, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
             assert!(error.is_none(), "{kind}: {error:?}");
             assert_eq!(events, hello(), "{kind}");
@@ -182,7 +184,7 @@ async fn invalid_responses_are_described() {
         ),
         ("data: {}\n\n", "it was cut off before its end"),
     ] {
-        let server = Server::start(vec![Reply::raw(body)]).await;
+        let server = ModelServer::start(vec![ModelReply::raw(body)]).await;
         let (_, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
         assert_eq!(
             error.unwrap().to_string(),
@@ -196,8 +198,13 @@ async fn invalid_responses_are_described() {
 async fn the_models_of_a_server_are_those_that_it_lists() {
     let body = json!({"object": "list", "data": [{"id": "a", "created": 5},
         {"id": "b/c", "owned_by": "x"}, {"name": "no id"}]});
-    let listed = Reply::new(200, "content-type: application/json\r\n", &body.to_string());
-    let server = Server::start(vec![listed, Reply::new(404, "", "no"), Reply::raw("<html>")]).await;
+    let listed = ModelReply::new(200, "content-type: application/json\r\n", &body.to_string());
+    let server = ModelServer::start(vec![
+        listed,
+        ModelReply::new(404, "", "no"),
+        ModelReply::raw("<html>"),
+    ])
+    .await;
     let provider = ChatCompletions::new(endpoint(&server.base));
     let own = |id: &str, created| OwnModel {
         id: id.to_owned(),

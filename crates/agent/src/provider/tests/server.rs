@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 /// The server; it ends when it is dropped.
 #[derive(Debug)]
-pub(in crate::provider) struct Server {
+pub(in crate::provider) struct ModelServer {
     pub(in crate::provider) base: String,
     asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
@@ -25,15 +25,15 @@ pub(in crate::provider) struct ReceivedRequest {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(in crate::provider) struct Reply {
+pub(in crate::provider) struct ModelReply {
     head: String,
     pieces: Vec<Vec<u8>>,
-    end: End,
+    end: StreamEnd,
 }
 
 /// End of a response after its last piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::provider) enum End {
+pub(in crate::provider) enum StreamEnd {
     /// The end as HTTP has it.
     Whole,
     /// The connection closes in the middle.
@@ -44,7 +44,7 @@ pub(in crate::provider) enum End {
     Repeated,
 }
 
-impl Reply {
+impl ModelReply {
     /// An answer that is no stream.
     pub(in crate::provider) fn new(status: u16, headers: &str, body: &str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Reply {
                 "HTTP/1.1 {status} x\r\nconnection: close\r\ntransfer-encoding: chunked\r\n{headers}\r\n"
             ),
             pieces: vec![body.as_bytes().to_vec()],
-            end: End::Whole,
+            end: StreamEnd::Whole,
         }
     }
 
@@ -73,15 +73,15 @@ impl Reply {
         self
     }
 
-    pub(in crate::provider) fn end(mut self, end: End) -> Self {
+    pub(in crate::provider) fn end(mut self, end: StreamEnd) -> Self {
         self.end = end;
         self
     }
 }
 
-impl Server {
+impl ModelServer {
     /// Gives these answers, one for each connection, and then closes connections at once.
-    pub(in crate::provider) async fn start(replies: Vec<Reply>) -> Self {
+    pub(in crate::provider) async fn start(replies: Vec<ModelReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -100,13 +100,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<ReceivedRequest>>) {
+async fn serve(mut connection: TcpStream, reply: &ModelReply, asked: &Mutex<Vec<ReceivedRequest>>) {
     let mut read = Vec::new();
     let head = loop {
         connection.read_buf(&mut read).await.unwrap();
@@ -127,12 +127,12 @@ async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Recei
     asked.lock().push(ReceivedRequest { head, body });
     // A client may have heard enough and be gone.
     let _ = answer(&mut connection, reply).await;
-    if reply.end == End::Silence {
+    if reply.end == StreamEnd::Silence {
         std::future::pending::<()>().await;
     }
 }
 
-async fn answer(connection: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
+async fn answer(connection: &mut TcpStream, reply: &ModelReply) -> std::io::Result<()> {
     connection.set_nodelay(true)?;
     connection.write_all(reply.head.as_bytes()).await?;
     let mut last = Vec::new();
@@ -140,13 +140,13 @@ async fn answer(connection: &mut TcpStream, reply: &Reply) -> std::io::Result<()
         last = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
         connection.write_all(&last).await?;
     }
-    if reply.end == End::Repeated {
+    if reply.end == StreamEnd::Repeated {
         loop {
             connection.write_all(&last).await?;
             tokio::task::yield_now().await;
         }
     }
-    if reply.end == End::Whole {
+    if reply.end == StreamEnd::Whole {
         connection.write_all(b"0\r\n\r\n").await?;
     }
     connection.flush().await

@@ -231,7 +231,7 @@ enum DraftStep {
 }
 
 #[derive(Debug)]
-enum Slot {
+enum DraftSlot {
     Message(MessageSlot),
     Reasoning(ReasoningSlot),
     Call(CallSlot),
@@ -258,52 +258,54 @@ fn play(steps: Vec<DraftStep>, end: u8) -> Vec<StreamEvent> {
     for step in steps {
         let open = slots.len();
         match step {
-            DraftStep::Begin(0) => slots.push(Slot::Message(draft.message(ids.mint("msg")))),
-            DraftStep::Begin(1) => slots.push(Slot::Reasoning(draft.reasoning(ids.mint("rs")))),
+            DraftStep::Begin(0) => slots.push(DraftSlot::Message(draft.message(ids.mint("msg")))),
+            DraftStep::Begin(1) => slots.push(DraftSlot::Reasoning(draft.reasoning(ids.mint("rs")))),
             DraftStep::Begin(2) => {
                 let call = draft.function_call(ids.mint("fc"), ids.mint("call"), None, "f".to_owned());
-                slots.push(Slot::Call(call));
+                slots.push(DraftSlot::Call(call));
             }
-            DraftStep::Begin(3) => {
-                slots.push(Slot::List(draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned())))
-            }
+            DraftStep::Begin(3) => slots.push(DraftSlot::List(
+                draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned()),
+            )),
             DraftStep::Begin(4) => {
                 let call = draft.mcp_call(ids.mint("mcp"), "shelf".to_owned(), "read".to_owned());
-                slots.push(Slot::Tool(call));
+                slots.push(DraftSlot::Tool(call));
             }
-            DraftStep::Begin(_) => slots.push(Slot::Interpreter(
+            DraftStep::Begin(_) => slots.push(DraftSlot::Interpreter(
                 draft.interpreter(ids.mint("ci"), "c".to_owned()),
             )),
             _ if open == 0 => {}
             DraftStep::Grow(at, text) => match &slots[at % open] {
-                Slot::Message(slot) if text.len() == 1 => draft.refuse(slot, text),
-                Slot::Message(slot) => draft.text(slot, text),
-                Slot::Reasoning(slot) => draft.think(slot, text),
-                Slot::Call(slot) => draft.arguments(slot, text),
-                Slot::Interpreter(slot) => draft.code(slot, text),
-                Slot::List(_) => {}
-                Slot::Tool(slot) => draft.mcp_arguments(slot, text),
+                DraftSlot::Message(slot) if text.len() == 1 => draft.refuse(slot, text),
+                DraftSlot::Message(slot) => draft.text(slot, text),
+                DraftSlot::Reasoning(slot) => draft.think(slot, text),
+                DraftSlot::Call(slot) => draft.arguments(slot, text),
+                DraftSlot::Interpreter(slot) => draft.code(slot, text),
+                DraftSlot::List(_) => {}
+                DraftSlot::Tool(slot) => draft.mcp_arguments(slot, text),
             },
             DraftStep::Interpret(at) => match &slots[at % open] {
-                Slot::Interpreter(slot) => draft.interpret(slot),
-                Slot::Tool(slot) => draft.call_mcp(slot),
+                DraftSlot::Interpreter(slot) => draft.interpret(slot),
+                DraftSlot::Tool(slot) => draft.call_mcp(slot),
                 _ => {}
             },
             DraftStep::Annotate(at) => {
-                if let Slot::Message(slot) = &slots[at % open] {
+                if let DraftSlot::Message(slot) = &slots[at % open] {
                     draft.annotate(slot, Annotation::Other(json!({"type": "url_citation"})));
                 }
             }
             DraftStep::End(at, status) => match slots.remove(at % open) {
-                Slot::Message(slot) => draft.end_message(slot),
-                Slot::Reasoning(slot) => draft.end_reasoning(slot),
-                Slot::Call(slot) => draft.end_function_call(slot),
-                Slot::Interpreter(slot) => {
+                DraftSlot::Message(slot) => draft.end_message(slot),
+                DraftSlot::Reasoning(slot) => draft.end_reasoning(slot),
+                DraftSlot::Call(slot) => draft.end_function_call(slot),
+                DraftSlot::Interpreter(slot) => {
                     let statuses = [ItemStatus::Completed, ItemStatus::Incomplete, ItemStatus::Failed];
                     draft.end_interpreter(slot, statuses[usize::from(status)], None);
                 }
-                Slot::List(slot) if status == 0 => draft.end_mcp_list(slot, Err("it is gone".to_owned())),
-                Slot::List(slot) => draft.end_mcp_list(
+                DraftSlot::List(slot) if status == 0 => {
+                    draft.end_mcp_list(slot, Err("it is gone".to_owned()))
+                }
+                DraftSlot::List(slot) => draft.end_mcp_list(
                     slot,
                     Ok(vec![ListedTool {
                         name: "read".to_owned(),
@@ -312,7 +314,7 @@ fn play(steps: Vec<DraftStep>, end: u8) -> Vec<StreamEvent> {
                         annotations: None,
                     }]),
                 ),
-                Slot::Tool(slot) => draft.end_mcp_call(
+                DraftSlot::Tool(slot) => draft.end_mcp_call(
                     slot,
                     match status {
                         0 => Ok("[1]".to_owned()),

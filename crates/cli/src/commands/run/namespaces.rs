@@ -1,7 +1,7 @@
 //! Namespaces that a sandbox lacks.
 
 use cellblock_interpreter::Interpreter;
-use cellblock_sandbox::jail::protection::{Protection, Report, State};
+use cellblock_sandbox::jail::protection::{Protection, ProtectionStatus, Report};
 
 use crate::sanitize;
 
@@ -19,9 +19,9 @@ fn missing_namespaces(report: &Report) -> Option<String> {
         .filter(|it| it.needs_namespaces() && !report.is_active(*it));
     let names: Vec<_> = lost.map(|it| it.to_string()).collect();
     let reason = match report.0.get(&Protection::UserNamespace)? {
-        State::Active => return None,
-        State::Degraded { reason } => reason.split("; ").next().unwrap_or_default(),
-        State::Disabled => "the policy disables namespaces",
+        ProtectionStatus::Active => return None,
+        ProtectionStatus::Degraded { reason } => reason.split("; ").next().unwrap_or_default(),
+        ProtectionStatus::Disabled => "the policy disables namespaces",
     };
     Some(format!(
         "running without namespaces, as the policy allows: {}; not active: {}",

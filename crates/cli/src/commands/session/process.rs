@@ -146,7 +146,7 @@ pub(super) async fn wait_for(
 }
 
 /// Result of reading a part of a process's output.
-pub(super) struct Part {
+pub(super) struct ProcessPart {
     pub(super) next: u64,
     lost: u64,
     pub(super) eof: bool,
@@ -159,7 +159,7 @@ async fn part(
     offset: u64,
     wait: Duration,
     screen: &mut Screen,
-) -> Result<Part> {
+) -> Result<ProcessPart> {
     let (output, part) = ask_output(place, id, offset, wait).await?;
     if part.lost > 0 {
         screen.tell(&outcome::note(&format!(
@@ -178,7 +178,7 @@ pub(super) async fn ask_output(
     id: &str,
     offset: u64,
     wait: Duration,
-) -> Result<(Vec<u8>, Part)> {
+) -> Result<(Vec<u8>, ProcessPart)> {
     let what = ProcessAsk::Output {
         id: id.to_owned(),
         offset,
@@ -190,7 +190,7 @@ pub(super) async fn ask_output(
         match asked.next().await? {
             HostMessage::Stdout(bytes) | HostMessage::Stderr(bytes) => output.extend(bytes),
             HostMessage::HostAnswer(HostAnswer::ProcessOutput { next, lost, eof }) => {
-                return Ok((output, Part { next, lost, eof }));
+                return Ok((output, ProcessPart { next, lost, eof }));
             }
             HostMessage::HostAnswer(other) => return Err(unexpected(&other)),
         }

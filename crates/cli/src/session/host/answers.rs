@@ -79,7 +79,7 @@ impl<T> SessionService<T> {
 impl<T: Toolbox> Service for SessionService<T> {
     async fn answer(session: Arc<Resident<Self>>, stream: UnixStream, ask: HostCommand) -> io::Result<()> {
         let (reader, writer) = stream.into_split();
-        Client { reader, writer }.answer(&session, ask).await
+        HostClient { reader, writer }.answer(&session, ask).await
     }
 
     fn branches(&self) -> TaskTracker {
@@ -113,12 +113,12 @@ fn description<T: Toolbox>(session: &Resident<SessionService<T>>) -> Description
     }
 }
 
-struct Client {
+struct HostClient {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
 }
 
-impl Client {
+impl HostClient {
     async fn answer<T: Toolbox>(
         &mut self,
         shared: &Arc<Resident<SessionService<T>>>,

@@ -34,7 +34,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Log of the calls that the tools received.
 #[derive(Debug)]
-struct Log {
+struct CallLog {
     running: AtomicUsize,
     interrupts: watch::Sender<usize>,
     closed: AtomicUsize,
@@ -43,12 +43,12 @@ struct Log {
 /// Tools: `echo` answers its arguments, `speak` writes first, `hang` ends when it is interrupted,
 /// `fail` cannot.
 #[derive(Debug)]
-struct Fake {
-    log: Arc<Log>,
+struct FakeToolbox {
+    log: Arc<CallLog>,
     events: broadcast::Sender<ToolEvent>,
 }
 
-impl Toolbox for Fake {
+impl Toolbox for FakeToolbox {
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value> {
         assert_eq!(
             self.log.running.fetch_add(1, Ordering::SeqCst),
@@ -113,7 +113,7 @@ struct RunningHost {
     _home: tempfile::TempDir,
     _held: HeldLock,
     place: SessionPlace,
-    log: Arc<Log>,
+    log: Arc<CallLog>,
     host: JoinHandle<Result<Vec<UnixStream>>>,
 }
 
@@ -139,12 +139,12 @@ fn host(idle: Duration) -> RunningHost {
         emulation: false,
         started: 0,
     };
-    let log = Arc::new(Log {
+    let log = Arc::new(CallLog {
         running: AtomicUsize::new(0),
         interrupts: watch::Sender::new(0),
         closed: AtomicUsize::new(0),
     });
-    let fake = Fake {
+    let fake = FakeToolbox {
         log: Arc::clone(&log),
         events: broadcast::channel(16).0,
     };

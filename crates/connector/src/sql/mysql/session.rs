@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::failed;
 use crate::sql::dial::ServerEndpoint;
-use crate::sql::target::{Encryption, Server, ServerAddress};
+use crate::sql::target::{Encryption, ServerAddress, ServerTarget};
 use crate::sql::tls::roots;
 
 /// Maximum wait for a connection to end, and for a cancellation.
@@ -29,7 +29,11 @@ pub(super) struct Session {
 
 impl Session {
     /// Connects, and begins a transaction that ends at `until`. A row may have so many bytes, and some.
-    pub(super) async fn open(server: &Server, max_row: u64, until: Instant) -> Result<Self, ConnectorError> {
+    pub(super) async fn open(
+        server: &ServerTarget,
+        max_row: u64,
+        until: Instant,
+    ) -> Result<Self, ConnectorError> {
         let opts = opts(server, max_row).await?;
         let connection = Conn::new(opts.clone()).await.map_err(|error| failed(&error))?;
         let mut session = Self {
@@ -142,7 +146,7 @@ impl Drop for Session {
 }
 
 /// Returns the settings of a connection to the address that was checked.
-async fn opts(server: &Server, max_row: u64) -> Result<Opts, ConnectorError> {
+async fn opts(server: &ServerTarget, max_row: u64) -> Result<Opts, ConnectorError> {
     let reached = server.place.addresses().await?;
     let packet = usize::try_from(max_row.saturating_add(1 << 20).min(LARGEST)).unwrap_or(usize::MAX);
     let mut opts = OptsBuilder::default()

@@ -22,7 +22,7 @@ use super::dial::unreachable;
 use super::result::Limits;
 use super::statement::StatementText;
 use super::tables::TableColumn;
-use super::target::Server;
+use super::target::ServerTarget;
 use session::Session;
 use wire::LargeRow;
 
@@ -30,7 +30,7 @@ use wire::LargeRow;
 const NEAR: usize = 30;
 
 pub(super) async fn query(
-    server: &Server,
+    server: &ServerTarget,
     rendered: &StatementText,
     arguments: &Map<String, Value>,
     limits: Limits,
@@ -48,7 +48,7 @@ pub(super) async fn query(
     answer
 }
 
-pub(super) async fn check(server: &Server, until: Instant) -> Result<(), ConnectorError> {
+pub(super) async fn check(server: &ServerTarget, until: Instant) -> Result<(), ConnectorError> {
     let session = Session::open(server, 1 << 20, until).await?;
     let answered = session.client.batch_execute("select 1").await;
     session.close().await;
@@ -57,7 +57,7 @@ pub(super) async fn check(server: &Server, until: Instant) -> Result<(), Connect
 
 /// Returns the columns of statements, and of at most so many columns of tables.
 pub(super) async fn describe(
-    server: &Server,
+    server: &ServerTarget,
     statements: &[StatementText],
     most: usize,
     until: Instant,

@@ -17,7 +17,7 @@ use tokio_postgres::{CancelToken, Client, Config, Error, SimpleQueryMessage};
 use super::failed;
 use super::wire::{Tls, WireLimiter};
 use crate::sql::dial::{ServerEndpoint, unreachable};
-use crate::sql::target::{Encryption, Server, ServerAddress};
+use crate::sql::target::{Encryption, ServerAddress, ServerTarget};
 use crate::sql::tls::roots;
 
 /// Maximum wait for a connection to end, and for a cancellation.
@@ -51,7 +51,7 @@ impl Session {
     /// Connects, and begins a transaction that ends at `until`. No message of the server may be
     /// larger than so many bytes, and some.
     pub(super) async fn open(
-        server: &Server,
+        server: &ServerTarget,
         max_message: u64,
         until: Instant,
     ) -> Result<Self, ConnectorError> {

@@ -57,12 +57,12 @@ struct CellRun {
     held: HeldSandbox,
     context: Scope,
     envs: BTreeMap<String, String>,
-    client: Client,
+    client: LineSender,
 }
 
 /// Sends lines to a client.
 #[derive(Debug)]
-struct Client {
+struct LineSender {
     lines: mpsc::Sender<Line>,
     gone: CancellationToken,
 }
@@ -93,7 +93,7 @@ pub(super) async fn execute(
     let tasks = e2b.host.tasks.clone();
     let resident = Arc::clone(&held);
     let run = CellRun {
-        client: Client {
+        client: LineSender {
             lines,
             gone: gone.clone(),
         },
@@ -142,7 +142,7 @@ pub(super) async fn execute(
     Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(lines)).into_response())
 }
 
-impl Client {
+impl LineSender {
     /// Sends a line. A client that does not read it in time counts as gone.
     async fn send(&self, line: Line) {
         if self.lines.send_timeout(line, PATIENCE).await.is_err() {

@@ -18,9 +18,9 @@ const MAX_KEY: usize = 255;
 
 /// Creations by owner and key. Each is remembered while its sandbox lives.
 #[derive(Debug, Default)]
-pub(in super::super) struct Retries(Mutex<HashMap<(String, String), Slot>>);
+pub(in super::super) struct Retries(Mutex<HashMap<(String, String), RetrySlot>>);
 
-type Slot = Arc<tokio::sync::Mutex<Option<Creation>>>;
+type RetrySlot = Arc<tokio::sync::Mutex<Option<Creation>>>;
 
 /// A creation that succeeded.
 #[derive(Debug)]

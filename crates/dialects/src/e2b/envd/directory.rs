@@ -13,7 +13,7 @@ use super::super::place::RequestSandbox;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::connect::{self, Fault, RpcResult};
-use super::entry::{self, Entry};
+use super::entry::{self, EnvdEntry};
 use super::watch;
 use crate::bounded::BoundedName;
 
@@ -93,20 +93,20 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> RpcResul
     if method == "Remove" {
         return Ok(json!({}));
     }
-    let entry: Entry = entry::read(&mut said, "entry")?;
+    let entry: EnvdEntry = entry::read(&mut said, "entry")?;
     Ok(json!({ "entry": entry }))
 }
 
 /// Lists a directory in parts, each of which is a question.
 async fn list(held: &HeldSandbox, path: &str, depth: u32) -> RpcResult<Value> {
     let depth = if depth == 0 { DEPTH } else { depth.min(MAX_DEPTH) };
-    let mut all: Vec<Entry> = Vec::new();
+    let mut all: Vec<EnvdEntry> = Vec::new();
     let mut skip = 0_u64;
     loop {
         let question = json!({"op": "list", "path": path, "depth": depth, "skip": skip});
         let told = held.kept.daemon.surveyor.ask(held, &question).await;
         let mut said = told.map_err(|fault| fault.about(path))?;
-        all.extend(entry::read::<Vec<Entry>>(&mut said, "entries")?);
+        all.extend(entry::read::<Vec<EnvdEntry>>(&mut said, "entries")?);
         let next = said["next"].as_u64().unwrap_or(0);
         if next <= skip {
             return Ok(json!({ "entries": all }));

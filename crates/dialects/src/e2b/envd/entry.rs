@@ -8,7 +8,7 @@ use super::connect::{Fault, RpcResult};
 /// A file, directory or link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(super) struct EnvdEntry {
     pub(super) name: String,
     #[serde(rename = "type")]
     kind: EnvdFileType,
@@ -39,7 +39,7 @@ pub(super) struct Change {
     #[serde(rename = "type")]
     kind: ChangeKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) entry: Option<Entry>,
+    pub(super) entry: Option<EnvdEntry>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ use super::super::place::{self, RequestSandbox};
 use super::super::sandbox::HeldSandbox;
 use super::super::secret::Operation;
 use super::super::state::E2b;
-use super::entry::{self, Entry};
+use super::entry::{self, EnvdEntry};
 
 /// Maximum number of files of one request.
 const MOST: usize = 1000;
@@ -145,7 +145,7 @@ pub(super) async fn write(
     Ok(Json(written))
 }
 
-pub(super) async fn compose(RequestSandbox(held): RequestSandbox, body: Bytes) -> Answer<Json<Entry>> {
+pub(super) async fn compose(RequestSandbox(held): RequestSandbox, body: Bytes) -> Answer<Json<EnvdEntry>> {
     let request: Compose = read_body(&body)?;
     let paths = request.source_paths.iter().map(|path| reachable(path));
     let paths = paths.collect::<Answer<Vec<_>>>()?;

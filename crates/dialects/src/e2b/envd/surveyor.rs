@@ -23,10 +23,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The program of a sandbox. Questions take turns.
 #[derive(Debug, Default)]
-pub(super) struct Surveyor(Mutex<Option<Program>>);
+pub(super) struct Surveyor(Mutex<Option<SurveyorProgram>>);
 
 #[derive(Debug)]
-struct Program {
+struct SurveyorProgram {
     /// Its id among the session's processes.
     id: String,
     /// Number of bytes of its output that have been read.
@@ -52,7 +52,7 @@ impl Surveyor {
                 Err(SurveyFailure::Gone(_)) => *program = None,
             }
         }
-        let running = program.insert(Program::start(processes).await?);
+        let running = program.insert(SurveyorProgram::start(processes).await?);
         match running.ask(processes, question.clone()).await {
             Ok(answer) => read(answer),
             Err(ended) => {
@@ -79,7 +79,7 @@ impl From<Error> for SurveyFailure {
     }
 }
 
-impl Program {
+impl SurveyorProgram {
     async fn start(processes: Processes<'_>) -> RpcResult<Self> {
         let order = ProcessOrder {
             command: ["python3", "-I", "-S", "-c", PROGRAM].map(str::to_owned).to_vec(),

@@ -3,14 +3,14 @@
 use cellblock_dialects::E2bOptions;
 use cellblock_testkit::require;
 
-use super::{KEY, World};
+use super::{E2bFixture, KEY};
 use crate::support::{block_on, run};
 
 const PYTHON: &str = ".venv/bin/python";
 
 /// Runs a program that finds the server by the addresses of E2B's API and sandboxes.
 fn passes_by_address(judge: &str, program: &str, arguments: &[&str]) {
-    let world = block_on(World::start());
+    let world = block_on(E2bFixture::start());
     let url = world.url("");
     let variables = [
         ("E2B_API_URL", url.as_str()),
@@ -53,7 +53,7 @@ fn the_client_of_python_works_in_debug_mode_with_one_variable() {
         debug: true,
         ..E2bOptions::default()
     };
-    let world = block_on(World::with(options));
+    let world = block_on(E2bFixture::with(options));
     // No web page gets there.
     for (name, value) in [("origin", "http://evil.example"), ("host", "evil.example:49999")] {
         let asked = world

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{World, refused};
+use super::{E2bFixture, refused};
 use crate::support::{RequestExt, block_on};
 
 fn types(lines: &[Value]) -> Vec<&str> {
@@ -13,7 +13,7 @@ fn types(lines: &[Value]) -> Vec<&str> {
 #[test]
 fn a_cell_is_answered_with_lines_in_e2bs_order() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60, "secure": true})).await;
         let code = "import sys\nprint('é')\nprint('e', file=sys.stderr)\ndisplay(1.5)\n'a\\nb'";
         let lines = world.run(&sandbox, json!({"code": code})).await;
@@ -53,7 +53,7 @@ fn a_cell_is_answered_with_lines_in_e2bs_order() {
 #[test]
 fn values_have_the_mime_types_of_e2b() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let result = async |code: &str| {
             let lines = world.run(&sandbox, json!({"code": code})).await;
@@ -110,7 +110,7 @@ fn sorted(value: &Value) -> String {
 #[test]
 fn contexts_do_not_see_each_others_variables_and_can_be_restarted() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let create = async |body: Value| {
             let made = world
@@ -191,7 +191,7 @@ fn contexts_do_not_see_each_others_variables_and_can_be_restarted() {
 #[test]
 fn a_restart_ends_the_cell_that_runs() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let contexts: Vec<Value> = world.inside(&sandbox, Method::GET, "/contexts").read().await;
         let path = format!("/contexts/{}/restart", contexts[0]["id"].as_str().unwrap());
@@ -214,7 +214,7 @@ fn a_restart_ends_the_cell_that_runs() {
 #[test]
 fn environment_variables_are_those_of_the_sandbox_or_of_one_run() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world
             .create(json!({"timeout": 120, "envVars": {"A": "it's a"}}))
             .await;
@@ -256,7 +256,7 @@ fn environment_variables_are_those_of_the_sandbox_or_of_one_run() {
 #[test]
 fn a_client_that_goes_away_interrupts_its_cell() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let body = json!({"code": "x = 1\nprint('bound', flush=True)\nwhile True: pass"});
         let request = world.inside(&sandbox, Method::POST, "/execute").json(&body);
@@ -273,7 +273,7 @@ fn a_client_that_goes_away_interrupts_its_cell() {
 #[test]
 fn the_answer_of_a_sandbox_that_is_killed_breaks_off() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let request = world
             .inside(&sandbox, Method::POST, "/execute")
@@ -292,7 +292,7 @@ fn the_answer_of_a_sandbox_that_is_killed_breaks_off() {
 #[test]
 fn a_secured_sandbox_runs_code_for_its_token_only() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world
             .create(json!({"timeout": 60, "secure": true, "network": {"allowPublicTraffic": false}}))
             .await;
@@ -324,7 +324,7 @@ fn a_secured_sandbox_runs_code_for_its_token_only() {
 #[test]
 fn wrong_requests_say_what_is_wrong() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60})).await;
         for (body, expected) in [
             (

@@ -4,13 +4,13 @@ use cellblock_dialects::{DialectsOptions, E2bOptions};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{World, refused};
-use crate::support::{KeyRing, RequestExt, Server, block_on, client};
+use super::{E2bFixture, refused};
+use crate::support::{DialectServer, KeyRing, RequestExt, block_on, client};
 
 #[test]
 fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"metadata": {"a": "1"}, "timeout": 60})).await;
         assert!(
             sandbox
@@ -61,7 +61,7 @@ fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
 #[test]
 fn sandboxes_are_listed_by_metadata_and_state_in_pages() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let mut ids = Vec::new();
         for group in ["x", "x", "y"] {
             ids.push(
@@ -104,7 +104,7 @@ fn sandboxes_are_listed_by_metadata_and_state_in_pages() {
 #[test]
 fn a_sandbox_ends_at_its_timeout_and_lives_longer_when_it_is_set_again() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let short = world.create(json!({"timeout": 1})).await;
         let long = world.create(json!({"timeout": 1})).await;
         let path = format!("/sandboxes/{}/timeout", long.id);
@@ -132,7 +132,7 @@ fn a_sandbox_ends_at_its_timeout_and_lives_longer_when_it_is_set_again() {
 #[test]
 fn a_paused_sandbox_keeps_its_variables_until_it_is_connected() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60})).await;
         world.run(&sandbox, json!({"code": "x = 41"})).await;
         let at = |name: &str| format!("/sandboxes/{}/{name}", sandbox.id);
@@ -156,7 +156,7 @@ fn a_paused_sandbox_keeps_its_variables_until_it_is_connected() {
 #[test]
 fn a_sandbox_that_pauses_at_its_timeout_is_not_killed() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world
             .create(json!({"timeout": 0, "autoPause": true, "autoResume": {"enabled": true}}))
             .await;
@@ -173,7 +173,7 @@ fn a_sandbox_that_pauses_at_its_timeout_is_not_killed() {
 #[test]
 fn what_is_not_served_is_refused_by_its_name() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60})).await;
         for (path, name) in [
             ("/snapshots", "snapshots"),
@@ -221,7 +221,7 @@ fn hosts_of_a_domain_name_their_sandbox() {
             templates: vec!["mine".to_owned()],
             ..E2bOptions::default()
         };
-        let world = World::with(options).await;
+        let world = E2bFixture::with(options).await;
         let at = |host: String| {
             world
                 .http
@@ -260,7 +260,7 @@ fn clients_in_debug_mode_share_a_sandbox_with_their_own_key_alone() {
             }),
             ..DialectsOptions::default()
         };
-        let _server = Server::with(&options, KeyRing::Beginning("e2b_"), |_| {}).await;
+        let _server = DialectServer::with(&options, KeyRing::Beginning("e2b_"), |_| {}).await;
         let http = client();
         let run = async |key: &str, code: &str| {
             let request = http

@@ -11,7 +11,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{MAX_UPLOAD, Sandbox, World, refused};
+use super::{E2bFixture, MAX_UPLOAD, Sandbox, refused};
 use crate::support::{QUOTA, RequestExt, block_on, bounded};
 
 /// Messages of a stream, each of which has a head of five bytes.
@@ -56,7 +56,7 @@ impl Messages {
     }
 }
 
-impl World {
+impl E2bFixture {
     pub(super) async fn stream(&self, sandbox: &Sandbox, method: &str, body: &Value) -> Response {
         let json = body.to_string();
         let mut framed = vec![0];
@@ -87,7 +87,7 @@ pub(super) fn text(events: &[Value], stream: &str) -> String {
 #[test]
 fn the_home_is_one_place_for_code_commands_and_files() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120, "envVars": {"A": "1"}})).await;
         let put = world
             .inside(&sandbox, Method::POST, "/files?path=a/b.txt")
@@ -130,7 +130,7 @@ fn the_home_is_one_place_for_code_commands_and_files() {
 #[test]
 fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let get = async |path: &str| {
             world
@@ -198,7 +198,7 @@ fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
 #[test]
 fn a_multipart_body_writes_each_of_its_files() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let part = |name: &str, content: &str| {
             format!(
@@ -223,7 +223,7 @@ fn a_multipart_body_writes_each_of_its_files() {
 #[test]
 fn a_signed_address_opens_one_file_without_a_token() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120, "secure": true})).await;
         let token = sandbox.access.clone().unwrap();
         let put = world
@@ -267,7 +267,7 @@ fn a_signed_address_opens_one_file_without_a_token() {
 #[test]
 fn directories_are_made_listed_moved_and_removed() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let call = async |method: &str, body: Value| {
             let answer = world
@@ -316,7 +316,7 @@ fn directories_are_made_listed_moved_and_removed() {
 #[test]
 fn changes_in_a_directory_are_told() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         world.command(&sandbox, "mkdir w; echo 1 > w/old").await;
         let body = json!({"path": "w", "recursive": true, "includeEntry": true});
@@ -377,7 +377,7 @@ fn changes_in_a_directory_are_told() {
 #[test]
 fn a_process_takes_input_and_signals_and_can_be_followed_again() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let body = json!({
             "process": {"cmd": "/bin/cat", "args": [], "cwd": "/tmp", "envs": {"X": "1"}}, "stdin": true,
@@ -440,7 +440,7 @@ fn a_process_takes_input_and_signals_and_can_be_followed_again() {
 #[test]
 fn commands_that_fail_or_cannot_start_say_so() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let (events, _) = world.command(&sandbox, "exit 3").await;
         let expected =
@@ -482,7 +482,7 @@ fn commands_that_fail_or_cannot_start_say_so() {
 #[test]
 fn a_terminal_is_resized_and_ends() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let body = json!({
             "process": {"cmd": "/bin/bash", "args": ["-i"], "envs": {"PS1": "$ "}},
@@ -516,7 +516,7 @@ fn a_terminal_is_resized_and_ends() {
 #[test]
 fn a_port_is_reached_by_headers() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
         let port = async || {
             let request = world
@@ -551,7 +551,7 @@ fn a_port_is_reached_by_headers() {
 fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let world = World::on(E2bOptions::default(), bounded(folder.path())).await;
+        let world = E2bFixture::on(E2bOptions::default(), bounded(folder.path())).await;
         let sandbox = world.create(json!({})).await;
         let mut headers = vec![("e2b-sandbox-id", &*sandbox.id)];
         headers.extend(sandbox.access.as_deref().map(|access| ("x-access-token", access)));

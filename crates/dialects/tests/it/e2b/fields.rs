@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::envd::{Messages, text};
-use super::{World, refused};
+use super::{E2bFixture, refused};
 use crate::support::{RequestExt, block_on};
 
 /// Serves a page on a port of the machine, and returns the port.
@@ -27,7 +27,7 @@ fn a_denied_address_is_not_reached() {
     block_on(async {
         let port = page().await;
         let allowed = format!("127.0.0.1:{port}");
-        let world = World::on(E2bOptions::default(), |terms| {
+        let world = E2bFixture::on(E2bOptions::default(), |terms| {
             terms.max_network = NetworkPolicy::Egress;
             terms.egress = Some(EgressPolicy::from_rules([&allowed]).unwrap());
         })
@@ -71,7 +71,7 @@ fn a_denied_address_is_not_reached() {
 #[test]
 fn fields_of_a_new_sandbox_that_nothing_enforces_are_refused() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         for (field, value) in [
             ("network", json!({"denyOut": ["evil.example"]})),
             ("network", json!({"denyOut": ["10.0.0.0/99"]})),
@@ -117,7 +117,7 @@ fn fields_of_a_new_sandbox_that_nothing_enforces_are_refused() {
 #[test]
 fn fields_and_parameters_of_later_requests_are_refused_too() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60})).await;
         let at = |name: &str| format!("/sandboxes/{}/{name}", sandbox.id);
         for (path, body, name) in [
@@ -204,7 +204,7 @@ fn fields_and_parameters_of_later_requests_are_refused_too() {
 #[test]
 fn another_user_than_the_sandboxs_is_refused() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60})).await;
         let start = json!({"process": {"cmd": "/bin/true"}});
         for (user, is_refused) in [("root", true), ("nobody", true), ("user", false), ("", false)] {
@@ -235,7 +235,7 @@ fn another_user_than_the_sandboxs_is_refused() {
 #[test]
 fn a_repeated_creation_with_a_key_returns_the_first_sandbox() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let create = async |key: &str, timeout: u64| {
             let body = json!({"templateID": "base", "timeout": timeout});
             let request = world.api(Method::POST, "/v2/sandboxes").json(&body);
@@ -276,7 +276,7 @@ fn lists_and_metrics_are_of_the_time_and_template_that_is_asked_for() {
             templates: vec!["mine".to_owned()],
             ..E2bOptions::default()
         };
-        let world = World::with(options).await;
+        let world = E2bFixture::with(options).await;
         let base = world.create(json!({"timeout": 60})).await;
         let mine = world.create(json!({"templateID": "mine", "timeout": 60})).await;
         let list = async |query: &str| {
@@ -325,7 +325,7 @@ fn lists_and_metrics_are_of_the_time_and_template_that_is_asked_for() {
 #[test]
 fn forty_commands_run_at_the_same_time_in_a_sandbox() {
     block_on(async {
-        let world = World::start().await;
+        let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 240})).await;
         let mut running = Vec::new();
         for number in 0..40 {

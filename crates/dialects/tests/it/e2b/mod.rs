@@ -10,7 +10,7 @@ use cellblock_dialects::{DialectTerms, DialectsOptions, E2bOptions};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::support::{KeyRing, RequestExt, Server};
+use crate::support::{DialectServer, KeyRing, RequestExt};
 
 /// Upload limit of the servers.
 const MAX_UPLOAD: u64 = 1 << 20;
@@ -18,8 +18,8 @@ const MAX_UPLOAD: u64 = 1 << 20;
 const KEY: &str = "e2b_0123456789abcdef";
 
 /// A server of this dialect, and a client of it.
-struct World {
-    server: Server,
+struct E2bFixture {
+    server: DialectServer,
     http: reqwest::Client,
 }
 
@@ -30,7 +30,7 @@ struct Sandbox {
     access: Option<String>,
 }
 
-impl World {
+impl E2bFixture {
     async fn start() -> Self {
         Self::with(E2bOptions::default()).await
     }
@@ -53,7 +53,7 @@ impl World {
             ..DialectsOptions::default()
         };
         Self {
-            server: Server::with(&options, keys, |terms| {
+            server: DialectServer::with(&options, keys, |terms| {
                 terms.max_upload = MAX_UPLOAD;
                 change(terms);
             })

@@ -6,10 +6,10 @@ use cellblock_dialects::DialectsOptions;
 use cellblock_dialects::jupyter::JupyterOptions;
 use cellblock_testkit::require;
 
-use crate::support::{Server, block_on, suite};
+use crate::support::{DialectServer, block_on, suite};
 
-pub(crate) async fn server() -> Server {
-    Server::start(DialectsOptions {
+pub(crate) async fn server() -> DialectServer {
+    DialectServer::start(DialectsOptions {
         jupyter: Some(JupyterOptions::default()),
         ..DialectsOptions::default()
     })

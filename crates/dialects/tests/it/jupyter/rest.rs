@@ -6,16 +6,16 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::server;
-use crate::support::{KEYS, KeyRing, RequestExt, Server, block_on, bounded, client};
+use crate::support::{DialectServer, KEYS, KeyRing, RequestExt, block_on, bounded, client};
 
 struct Ann<'a> {
-    server: &'a Server,
+    server: &'a DialectServer,
     http: Client,
     key: &'static str,
 }
 
 impl<'a> Ann<'a> {
-    fn new(server: &'a Server) -> Self {
+    fn new(server: &'a DialectServer) -> Self {
         let (http, key) = (client(), KEYS[0].0);
         Self { server, http, key }
     }
@@ -217,7 +217,7 @@ fn a_file_beyond_the_quota_is_refused_and_not_written() {
             jupyter: Some(JupyterOptions::default()),
             ..DialectsOptions::default()
         };
-        let server = Server::with(&options, KeyRing::Open, |terms| {
+        let server = DialectServer::with(&options, KeyRing::Open, |terms| {
             bounded(folder.path())(terms);
             terms.max_body = 4 << 20;
         })

@@ -11,7 +11,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{RequestExt, Server, client, serve};
+use crate::support::{DialectServer, RequestExt, client, serve};
 
 fn options() -> DialectsOptions {
     DialectsOptions {
@@ -22,7 +22,7 @@ fn options() -> DialectsOptions {
 
 /// A server without keys, and its client.
 struct CodeApi {
-    served: Server,
+    served: DialectServer,
     client: Client,
 }
 

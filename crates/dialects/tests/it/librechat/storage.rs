@@ -6,7 +6,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use super::{code_api, options};
-use crate::support::{KeyRing, QUOTA, RequestExt, Server, block_on, bounded};
+use crate::support::{DialectServer, KeyRing, QUOTA, RequestExt, block_on, bounded};
 
 #[test]
 fn a_batch_says_of_each_file_what_came_of_it() {
@@ -94,7 +94,7 @@ fn a_stored_file_says_its_time_and_is_deleted_by_both_routes() {
 fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::with(&options(), KeyRing::Open, bounded(folder.path())).await;
+        let server = DialectServer::with(&options(), KeyRing::Open, bounded(folder.path())).await;
         for path in ["/librechat/upload", "/librechat/upload/batch"] {
             let probe = UploadProbe::new(server.address, "POST", path, &[], folder.path());
             probe.in_a_form(&[]).assert_bounded(QUOTA).await;

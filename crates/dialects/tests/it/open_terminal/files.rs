@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Chat, server};
-use crate::support::{KeyRing, QUOTA, RequestExt, Server, block_on, bounded};
+use crate::support::{DialectServer, KeyRing, QUOTA, RequestExt, block_on, bounded};
 
 fn names(listing: &Value) -> Vec<&str> {
     let entries = listing["entries"].as_array().unwrap().iter();
@@ -253,7 +253,7 @@ fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
             open_terminal: Some(OpenTerminalOptions::default()),
             ..DialectsOptions::default()
         };
-        let server = Server::with(&options, KeyRing::Open, bounded(folder.path())).await;
+        let server = DialectServer::with(&options, KeyRing::Open, bounded(folder.path())).await;
         let headers = [("x-user-id", "user-1"), ("x-session-id", "chat-1")];
         let path = "/open-terminal/files/upload?directory=/workspace";
         let probe = UploadProbe::new(server.address, "POST", path, &headers, folder.path());

@@ -13,7 +13,7 @@ use cellblock_dialects::open_terminal::OpenTerminalOptions;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use crate::support::{KEYS, RequestExt, Server, client};
+use crate::support::{DialectServer, KEYS, RequestExt, client};
 
 /// A chat of one user of Open WebUI.
 #[derive(Clone, Debug)]
@@ -25,8 +25,8 @@ pub(crate) struct Chat {
     pub(crate) id: &'static str,
 }
 
-pub(crate) async fn server() -> Server {
-    Server::start(DialectsOptions {
+pub(crate) async fn server() -> DialectServer {
+    DialectServer::start(DialectsOptions {
         open_terminal: Some(OpenTerminalOptions::default()),
         ..DialectsOptions::default()
     })
@@ -34,7 +34,7 @@ pub(crate) async fn server() -> Server {
 }
 
 impl Chat {
-    pub(crate) fn new(server: &Server) -> Self {
+    pub(crate) fn new(server: &DialectServer) -> Self {
         Self {
             base: server.url("/open-terminal"),
             http: client(),

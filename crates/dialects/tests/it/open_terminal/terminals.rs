@@ -13,11 +13,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use super::{Chat, server};
-use crate::support::{KEYS, KeyRing, RequestExt, Server, block_on};
+use crate::support::{DialectServer, KEYS, KeyRing, RequestExt, block_on};
 
-type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
+type TerminalSocket =
+    tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-async fn connect(server: &Server, chat: &Chat, id: &str, token: &str) -> Socket {
+async fn connect(server: &DialectServer, chat: &Chat, id: &str, token: &str) -> TerminalSocket {
     let url = format!(
         "ws://{}/open-terminal/api/terminals/{id}?user_id=x",
         server.address
@@ -33,7 +34,7 @@ async fn connect(server: &Server, chat: &Chat, id: &str, token: &str) -> Socket 
 }
 
 /// Reads until the terminal shows something, or the connection is closed, whose code it is then.
-async fn until(socket: &mut Socket, words: &str) -> Result<String, u16> {
+async fn until(socket: &mut TerminalSocket, words: &str) -> Result<String, u16> {
     let mut seen = String::new();
     while let Some(Ok(message)) = socket.next().await {
         match message {
@@ -123,7 +124,7 @@ fn a_terminal_closes_when_the_key_of_its_first_message_is_revoked() {
             open_terminal: Some(OpenTerminalOptions::default()),
             ..DialectsOptions::default()
         };
-        let server = Server::with(&options, keys, |_| {}).await;
+        let server = DialectServer::with(&options, keys, |_| {}).await;
         let chat = Chat::new(&server);
         let made = chat.done("/api/terminals", json!({})).await;
         let mut socket = connect(&server, &chat, made["id"].as_str().unwrap(), chat.key).await;

@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{SandboxClient, open, open_at, options};
-use crate::support::{KeyRing, QUOTA, RequestExt, Server, block_on, bounded};
+use crate::support::{DialectServer, KeyRing, QUOTA, RequestExt, block_on, bounded};
 
 async fn upload(opened: &SandboxClient, path: &str, content: &'static str, mode: u32) -> StatusCode {
     let metadata = json!({"path": path, "mode": mode}).to_string();
@@ -177,7 +177,7 @@ fn an_upload_beyond_the_limit_is_refused() {
 fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::with(&options(), KeyRing::Open, bounded(folder.path())).await;
+        let server = DialectServer::with(&options(), KeyRing::Open, bounded(folder.path())).await;
         let opened = open_at(server).await;
         let path = format!("/opensandbox/execd/{}/files/upload", opened.id);
         let token = ("X-EXECD-ACCESS-TOKEN", &*opened.token);

@@ -10,7 +10,7 @@ use cellblock_dialects::{DialectsOptions, OpenSandboxOptions};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{RequestExt, Server, client, serve};
+use crate::support::{DialectServer, RequestExt, client, serve};
 
 pub(crate) fn options() -> DialectsOptions {
     DialectsOptions {
@@ -21,7 +21,7 @@ pub(crate) fn options() -> DialectsOptions {
 
 /// A sandbox of a server of its own, as a client has it.
 pub(crate) struct SandboxClient {
-    pub(crate) served: Server,
+    pub(crate) served: DialectServer,
     pub(crate) client: Client,
     pub(crate) id: String,
     pub(crate) execd: String,
@@ -34,7 +34,7 @@ pub(crate) async fn open() -> SandboxClient {
 }
 
 /// The same at a server of the test's own.
-pub(crate) async fn open_at(served: Server) -> SandboxClient {
+pub(crate) async fn open_at(served: DialectServer) -> SandboxClient {
     let client = client();
     let request = json!({
         "image": {"uri": "opensandbox/code-interpreter:v1.1.0"},

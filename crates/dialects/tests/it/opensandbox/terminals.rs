@@ -10,7 +10,7 @@ use super::{SandboxClient, open};
 use crate::support::{RequestExt, block_on};
 
 /// A connection to a terminal.
-struct Socket {
+struct TerminalSocket {
     messages: tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>,
     /// Bytes of stdout, of stderr, and of what was written before, with their first byte as a message has it.
     seen: [Vec<u8>; 4],
@@ -30,7 +30,7 @@ impl SandboxClient {
     }
 
     /// Connects; the status of an answer that is none of a WebSocket is the error.
-    async fn attach(&self, id: &str, query: &str) -> Result<Socket, u16> {
+    async fn attach(&self, id: &str, query: &str) -> Result<TerminalSocket, u16> {
         let address = self.execd.replacen("http", "ws", 1);
         let mut request = format!("{address}/pty/{id}/ws{query}")
             .into_client_request()
@@ -38,7 +38,7 @@ impl SandboxClient {
         let token = self.token.parse().unwrap();
         request.headers_mut().insert("x-execd-access-token", token);
         match tokio_tungstenite::connect_async(request).await {
-            Ok((messages, _)) => Ok(Socket {
+            Ok((messages, _)) => Ok(TerminalSocket {
                 messages,
                 seen: Default::default(),
                 next: 0,
@@ -51,7 +51,7 @@ impl SandboxClient {
     }
 }
 
-impl Socket {
+impl TerminalSocket {
     async fn typed(&mut self, text: &str) {
         let message = [&[0][..], text.as_bytes()].concat();
         self.messages.send(Message::binary(message)).await.unwrap();

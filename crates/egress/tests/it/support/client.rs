@@ -10,14 +10,14 @@ use super::{PATIENCE, Proxy};
 
 /// The response to a request.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ProxyReply {
     pub(crate) status: u16,
     /// The status line and the headers.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Reply {
+impl ProxyReply {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -70,18 +70,18 @@ pub(crate) fn open(proxy: &Proxy) -> DuplexStream {
 }
 
 /// Sends bytes, and reads a response.
-pub(crate) async fn request<S>(stream: &mut S, bytes: &str) -> Option<Reply>
+pub(crate) async fn request<S>(stream: &mut S, bytes: &str) -> Option<ProxyReply>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     // The proxy may answer and close before it has read everything.
     let _ = stream.write_all(bytes.as_bytes()).await;
     let _ = stream.flush().await;
-    Reply::read(stream).await
+    ProxyReply::read(stream).await
 }
 
 /// Opens a connection and sends CONNECT.
-pub(crate) async fn connect(proxy: &Proxy, target: &str) -> (DuplexStream, Reply) {
+pub(crate) async fn connect(proxy: &Proxy, target: &str) -> (DuplexStream, ProxyReply) {
     let mut stream = open(proxy);
     let reply = request(
         &mut stream,

@@ -15,8 +15,8 @@ use cellblock_egress::{EgressOptions, EgressPolicy, EgressProxy, EgressRecord, H
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-pub(crate) use client::{Reply, connect, open, request};
-pub(crate) use server::{Server, pattern};
+pub(crate) use client::{ProxyReply, connect, open, request};
+pub(crate) use server::{OriginServer, pattern};
 pub(crate) use tls::{Authority, handshake, intercepted, trusting};
 
 /// Maximum wait of a test for something that must happen.

@@ -20,14 +20,14 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 /// A server, and the requests that it got.
-pub(crate) struct Server {
+pub(crate) struct OriginServer {
     pub(crate) port: u16,
     requests: Arc<Mutex<Vec<String>>>,
     connections: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
-impl Server {
+impl OriginServer {
     /// Starts a server of plain HTTP. It answers a request with itself as text; `/bytes/N` with N
     /// bytes of [`pattern`], `/redirect` with a redirect, and `/never` never.
     pub(crate) async fn start() -> Self {
@@ -90,7 +90,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for OriginServer {
     fn drop(&mut self) {
         self.task.abort();
     }

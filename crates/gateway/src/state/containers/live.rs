@@ -12,7 +12,7 @@ use cellblock_interpreter::{Error, Session};
 use parking_lot::Mutex;
 
 use super::cores::Cores;
-use super::room::{self, Room, RoomPermit};
+use super::room::{self, ContainerRoom, RoomPermit};
 use crate::options::ContainerOptions;
 use crate::state::Gateway;
 
@@ -24,7 +24,7 @@ pub(crate) type HeldContainer = hosting::ResidentGuard<LiveContainer>;
 pub struct Containers {
     pub(crate) registry: Registry<LiveContainer>,
     /// The places of their sandboxes.
-    pub(super) room: Arc<Room>,
+    pub(super) room: Arc<ContainerRoom>,
     /// The turns of their code.
     pub(crate) cores: Arc<Cores>,
 }
@@ -157,7 +157,7 @@ impl Containers {
     pub(crate) fn new(options: &ContainerOptions) -> Self {
         Self {
             registry: Registry::new(HostingLimits::default()),
-            room: Arc::new(Room::new(options)),
+            room: Arc::new(ContainerRoom::new(options)),
             cores: Cores::new(options.max_concurrent),
         }
     }

@@ -26,18 +26,18 @@ const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// The places of all containers.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ContainerRoom {
     most: usize,
     most_own: usize,
     taken: Mutex<RoomCounts>,
     /// Code of each owner that waits, one after the other.
-    lines: Mutex<HashMap<String, Line>>,
+    lines: Mutex<HashMap<String, OwnerQueue>>,
     /// Notified when a place is free.
     freed: Notify,
 }
 
 /// The waiting code of one owner, and since when nothing that ran here could give it a place.
-type Line = Arc<tokio::sync::Mutex<Option<Instant>>>;
+type OwnerQueue = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 #[derive(Debug, Default)]
 struct RoomCounts {
@@ -49,7 +49,7 @@ struct RoomCounts {
 #[derive(Debug)]
 #[must_use = "the place is free when this is dropped"]
 pub(crate) struct RoomPermit {
-    room: Arc<Room>,
+    room: Arc<ContainerRoom>,
     owner: String,
     _quota: SandboxPermit,
 }
@@ -66,7 +66,7 @@ enum RoomRefusal {
     Broken(RecordsError),
 }
 
-impl Room {
+impl ContainerRoom {
     pub(crate) fn new(options: &ContainerOptions) -> Self {
         Self {
             most: options.max_sandboxes.unwrap_or_else(memory::sandboxes),
@@ -109,7 +109,7 @@ impl Room {
         }
     }
 
-    fn line(&self, owner: &str) -> Line {
+    fn line(&self, owner: &str) -> OwnerQueue {
         let mut lines = self.lines.lock();
         // A line in which nobody stands is forgotten.
         lines.retain(|_, line| Arc::strong_count(line) > 1);
@@ -273,7 +273,7 @@ mod tests {
         fn places_are_given_up_to_both_limits_and_no_further(
             most in 1..6_usize, most_own in 1..4_usize, steps in steps()
         ) {
-            let room = Room::new(&ContainerOptions {
+            let room = ContainerRoom::new(&ContainerOptions {
                 max_sandboxes: Some(most),
                 max_per_key: most_own,
                 ..ContainerOptions::default()

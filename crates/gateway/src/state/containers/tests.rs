@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::protection::{Demands, Protection, Report, State};
+use cellblock_interpreter::protection::{Demands, Protection, ProtectionStatus, Report};
 use cellblock_interpreter::remote::{Remote, RemoteBackend, RemoteConfig};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::{Messages, WebSockets};
@@ -59,7 +59,7 @@ async fn bench(change: impl FnOnce(&mut Options)) -> Bench {
 /// Another Cellblock that says which image it has, and gives nothing.
 async fn describe(mut messages: Messages) {
     let image = "a".repeat(64);
-    let report = Report(Protection::ALL.map(|it| (it, State::Active)).into());
+    let report = Report(Protection::ALL.map(|it| (it, ProtectionStatus::Active)).into());
     let hello = json!({
         "type": "hello", "generation": 1, "frames": cellblock_protocol::GENERATION, "image": image,
         "report": report,

@@ -11,7 +11,7 @@ use cellblock_protocol::{ChangeKind, FileDifference};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 
 use super::arena::{Arena, Content};
-use super::tree::{DIRECTORY, Entry, Kind, MAX_DEPTH, MAX_ENTRIES, State, mode, names};
+use super::tree::{DIRECTORY, FileState, Kind, MAX_DEPTH, MAX_ENTRIES, TreeEntry, mode, names};
 
 /// Maximum length of all reported paths together, which have to fit in the header of a message.
 const MAX_PATH_BYTES: usize = 256 * 1024;
@@ -41,7 +41,7 @@ pub(super) struct TreeComparison<'a> {
     /// Path of the root.
     root: &'a str,
     excluded: &'a [&'a str],
-    before: HashMap<&'a Path, &'a Entry>,
+    before: HashMap<&'a Path, &'a TreeEntry>,
     seen: HashSet<&'a Path>,
     most: u32,
     found: &'a mut Differences,
@@ -53,7 +53,7 @@ impl<'a> TreeComparison<'a> {
     pub(super) fn new(
         arena: &'a Arena,
         (root, excluded): (&'a str, &'a [&'a str]),
-        entries: &'a [Entry],
+        entries: &'a [TreeEntry],
         most: u32,
         found: &'a mut Differences,
     ) -> Self {
@@ -135,7 +135,7 @@ impl<'a> TreeComparison<'a> {
         }
     }
 
-    fn differs(&self, directory: BorrowedFd<'_>, path: &Path, stat: &Stat, entry: &Entry) -> bool {
+    fn differs(&self, directory: BorrowedFd<'_>, path: &Path, stat: &Stat, entry: &TreeEntry) -> bool {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let name = path.file_name().unwrap_or_default();
         let same = match &self.first(entry).kind {
@@ -145,7 +145,7 @@ impl<'a> TreeComparison<'a> {
                     && readlinkat(directory, name, Vec::new()).is_ok_and(|now| now.as_bytes() == target)
             }
             Kind::File { content, state, .. } => {
-                let now = State::of(stat);
+                let now = FileState::of(stat);
                 let untouched = now.is_some() && now == *state;
                 kind == FileType::RegularFile
                     && (untouched || self.has_content(directory, name, stat, content))
@@ -157,7 +157,7 @@ impl<'a> TreeComparison<'a> {
     }
 
     /// Returns the entry whose content a hard link has.
-    fn first<'b>(&'b self, entry: &'b Entry) -> &'b Entry {
+    fn first<'b>(&'b self, entry: &'b TreeEntry) -> &'b TreeEntry {
         match &entry.kind {
             Kind::Same(first) => self.before.get(first.as_path()).copied().unwrap_or(entry),
             _ => entry,

@@ -14,7 +14,7 @@ pub(super) use changes::Differences;
 use changes::TreeComparison;
 use passage::SnapshotReceiver;
 use restore::TreeRestorer;
-use tree::{Entry, Kind, KnownContents, TreeWriter};
+use tree::{Kind, KnownContents, TreeEntry, TreeWriter};
 
 mod arena;
 mod changes;
@@ -37,7 +37,7 @@ pub(super) struct SnapshotSize {
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     arena: Option<Arena>,
-    kept: BTreeMap<u64, [Vec<Entry>; TREES.len()]>,
+    kept: BTreeMap<u64, [Vec<TreeEntry>; TREES.len()]>,
     /// The last one that was saved or restored, whose files are likely unchanged.
     last: u64,
     /// One of another room that arrives.
@@ -60,7 +60,7 @@ impl Snapshots {
             .kept
             .get(&self.last)
             .or_else(|| self.kept.values().next_back());
-        let mut trees: [Vec<Entry>; TREES.len()] = Default::default();
+        let mut trees: [Vec<TreeEntry>; TREES.len()] = Default::default();
         let mut result = Ok(());
         for (index, (root, excluded)) in TREES.iter().enumerate() {
             let mut saving = TreeWriter {
@@ -154,7 +154,7 @@ fn not_found(number: u64) -> Refusal {
     Refusal::new("not_found", format!("there is no snapshot {number}"))
 }
 
-fn known(entries: &[Entry]) -> KnownContents<'_> {
+fn known(entries: &[TreeEntry]) -> KnownContents<'_> {
     let files = entries.iter().filter_map(|entry| match &entry.kind {
         Kind::File {
             content,
@@ -166,7 +166,7 @@ fn known(entries: &[Entry]) -> KnownContents<'_> {
     files.collect()
 }
 
-fn release(arena: &mut Arena, entries: Vec<Entry>) {
+fn release(arena: &mut Arena, entries: Vec<TreeEntry>) {
     for entry in entries {
         if let Kind::File { content, .. } = entry.kind {
             arena.release(content);

@@ -7,7 +7,7 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::arena::Arena;
-use super::tree::{Entry, Kind, MAX_ENTRIES};
+use super::tree::{Kind, MAX_ENTRIES, TreeEntry};
 use super::{Snapshots, TREES};
 use crate::init::path::Refusal;
 
@@ -146,10 +146,10 @@ impl SnapshotReceiver {
         Ok(LENGTH + usize::try_from(length).unwrap_or(usize::MAX - LENGTH))
     }
 
-    fn finish(self) -> Result<([Vec<Entry>; TREES.len()], Arena), Refusal> {
+    fn finish(self) -> Result<([Vec<TreeEntry>; TREES.len()], Arena), Refusal> {
         match self.contents {
             Some(mut contents) if contents.arrived == contents.total => {
-                let mut trees: [Vec<Entry>; TREES.len()] = Default::default();
+                let mut trees: [Vec<TreeEntry>; TREES.len()] = Default::default();
                 for (tree, passing) in trees.iter_mut().zip(contents.trees) {
                     *tree = passing
                         .into_iter()
@@ -198,7 +198,7 @@ impl Contents {
 }
 
 impl TransferEntry {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &TreeEntry) -> Self {
         Self {
             path: entry.path.clone(),
             mode: entry.mode.as_raw_mode(),
@@ -229,8 +229,8 @@ impl TransferEntry {
         }
     }
 
-    fn arrived(self, arena: &mut Arena) -> Entry {
-        Entry {
+    fn arrived(self, arena: &mut Arena) -> TreeEntry {
+        TreeEntry {
             path: self.path,
             mode: Mode::from_raw_mode(self.mode & 0o7777),
             modified: self.modified,

@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::arena::{Arena, Content};
-use super::tree::{Entry, Kind, State, descend, mode, modified, names, open_root};
+use super::tree::{FileState, Kind, TreeEntry, descend, mode, modified, names, open_root};
 
 const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
@@ -42,7 +42,7 @@ impl<'a> TreeRestorer<'a> {
     }
 
     /// Makes the tree equal to the entries, and notes the new states of the files that it has written.
-    pub(super) fn restore(&self, entries: &mut [Entry]) -> Result<(), (PathBuf, Errno)> {
+    pub(super) fn restore(&self, entries: &mut [TreeEntry]) -> Result<(), (PathBuf, Errno)> {
         let root = open_root(self.root).map_err(|error| (PathBuf::new(), error))?;
         let device = fstat(&root).map_err(|error| (PathBuf::new(), error))?.st_dev;
         let mut wanted = RestorePlan::new(entries, device);
@@ -116,7 +116,7 @@ impl<'a> TreeRestorer<'a> {
         Ok(())
     }
 
-    fn make(&self, entry: &mut Entry) -> Result<(), Errno> {
+    fn make(&self, entry: &mut TreeEntry) -> Result<(), Errno> {
         let Some((parent, name)) = self.parent(&entry.path)? else {
             return Ok(());
         };
@@ -176,7 +176,7 @@ impl<'a> TreeRestorer<'a> {
                 fchmod(&file, entry.mode)?;
                 futimens(&file, &times(entry.modified))?;
                 let written = fstat(&file)?;
-                (*inode, *state) = (written.st_ino, State::of(&written));
+                (*inode, *state) = (written.st_ino, FileState::of(&written));
                 Ok(())
             }
         }
@@ -201,7 +201,7 @@ impl<'a> TreeRestorer<'a> {
         Ok(file)
     }
 
-    fn finish(&self, entry: &Entry) -> Result<(), Errno> {
+    fn finish(&self, entry: &TreeEntry) -> Result<(), Errno> {
         let Some((parent, name)) = self.parent(&entry.path)? else {
             // The root belongs to the room.
             return Ok(());
@@ -239,7 +239,7 @@ impl<'a> TreeRestorer<'a> {
 /// Entries that a tree is to have, while the rest is removed.
 #[derive(Debug)]
 struct RestorePlan<'a> {
-    entries: &'a [Entry],
+    entries: &'a [TreeEntry],
     /// Place of the entry that is likely the next: an unchanged directory lists its names in the
     /// same order again.
     next: usize,
@@ -251,7 +251,7 @@ struct RestorePlan<'a> {
 }
 
 impl<'a> RestorePlan<'a> {
-    fn new(entries: &'a [Entry], device: u64) -> Self {
+    fn new(entries: &'a [TreeEntry], device: u64) -> Self {
         Self {
             entries,
             // After the root.
@@ -263,8 +263,8 @@ impl<'a> RestorePlan<'a> {
     }
 
     /// Returns the entry of a path, with its place.
-    fn find(&mut self, path: &Path) -> Option<(usize, &'a Entry)> {
-        let is_next = |entry: &Entry| entry.path.as_os_str() == path.as_os_str();
+    fn find(&mut self, path: &Path) -> Option<(usize, &'a TreeEntry)> {
+        let is_next = |entry: &TreeEntry| entry.path.as_os_str() == path.as_os_str();
         let place = if self.entries.get(self.next).is_some_and(is_next) {
             self.next
         } else {
@@ -282,7 +282,7 @@ impl<'a> RestorePlan<'a> {
 }
 
 /// Tells whether what is there is the file of an entry, untouched.
-fn is_unchanged(entry: &Entry, there: &Stat) -> bool {
+fn is_unchanged(entry: &TreeEntry, there: &Stat) -> bool {
     match &entry.kind {
         Kind::File { state, .. } => {
             state.is_some_and(|state| state.is_of(there)) && mode(there) == entry.mode

@@ -176,7 +176,7 @@ fn an_unchanged_file_is_not_copied_again_when_the_last_snapshot_is_gone() {
 
 /// Waits until a change of the file would show in its state.
 fn settle(place: &RoomFolders, name: &str) {
-    while tree::State::of(&rustix::fs::stat(place.path(name)).unwrap()).is_none() {
+    while tree::FileState::of(&rustix::fs::stat(place.path(name)).unwrap()).is_none() {
         std::thread::yield_now();
     }
 }

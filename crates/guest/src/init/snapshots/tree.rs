@@ -33,7 +33,7 @@ pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// An entry of a tree, below its directory in the order of the entries.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TreeEntry {
     /// Path relative to the root of the tree; empty for the root itself.
     pub(super) path: PathBuf,
     pub(super) mode: Mode,
@@ -51,7 +51,7 @@ pub(super) enum Kind {
         /// Whether it had other names.
         shared: bool,
         /// State of the file that has this content; `None` if it is too young to tell.
-        state: Option<State>,
+        state: Option<FileState>,
     },
     /// The same file as an earlier entry.
     Same(PathBuf),
@@ -59,14 +59,14 @@ pub(super) enum Kind {
 
 /// State of a file, which changes with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct FileState {
     inode: u64,
     size: i64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl State {
+impl FileState {
     /// Returns the state, if a later change of the file will change it.
     pub(super) fn of(stat: &Stat) -> Option<Self> {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
@@ -105,7 +105,7 @@ pub(super) fn mode(stat: &Stat) -> Mode {
 }
 
 /// A file's entry in an earlier snapshot, by its path.
-pub(super) type KnownContents<'a> = HashMap<&'a Path, (&'a Content, State)>;
+pub(super) type KnownContents<'a> = HashMap<&'a Path, (&'a Content, FileState)>;
 
 /// Saves a tree.
 pub(super) struct TreeWriter<'a> {
@@ -117,7 +117,7 @@ pub(super) struct TreeWriter<'a> {
     pub(super) excluded: &'a [&'a str],
     /// Number of bytes that may still be kept.
     pub(super) left: u64,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<TreeEntry>,
     /// First entry of each file that has several names.
     pub(super) linked: HashMap<u64, PathBuf>,
 }
@@ -180,7 +180,7 @@ impl TreeWriter<'_> {
             }
             self.linked.insert(stat.st_ino, path.clone());
         }
-        let state = State::of(stat);
+        let state = FileState::of(stat);
         let known = self.known.get(path.as_path());
         let content = match (known, state) {
             (Some((content, before)), Some(state)) if *before == state => Rc::clone(content),
@@ -213,7 +213,7 @@ impl TreeWriter<'_> {
     }
 
     fn enter(&mut self, path: PathBuf, stat: &Stat, kind: Kind) -> Result<(), Refusal> {
-        self.entries.push(Entry {
+        self.entries.push(TreeEntry {
             path,
             mode: mode(stat),
             modified: modified(stat),

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::kernel::RoomPaths;
 use super::memory::{self, Memory};
-use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
+use super::shepherd::{self, FromShepherd, RoomParts as Flock, ToShepherd};
 use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 
 /// Maximum time that a room's cgroup may stay busy after its last process was killed. On a busy

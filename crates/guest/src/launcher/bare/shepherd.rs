@@ -27,7 +27,7 @@ const FIRST: u64 = 1;
 
 /// Parts of a room.
 #[derive(Debug)]
-pub(super) struct Room<'a> {
+pub(super) struct RoomParts<'a> {
     pub(super) place: RoomPaths,
     pub(super) user: Option<u32>,
     pub(super) limits: ProcessLimits,
@@ -85,7 +85,7 @@ pub(super) enum FromShepherd {
 }
 
 /// Runs a room until the keep closes the socket, the guest exits, or the keep requests its end.
-pub(super) fn watch(keep: &OwnedFd, channel: OwnedFd, room: &Room<'_>) -> Result<()> {
+pub(super) fn watch(keep: &OwnedFd, channel: OwnedFd, room: &RoomParts<'_>) -> Result<()> {
     match start(channel, room) {
         Ok(shepherd) => {
             fds::send(keep, &FromShepherd::Ready, &[])?;
@@ -101,7 +101,7 @@ pub(super) fn watch(keep: &OwnedFd, channel: OwnedFd, room: &Room<'_>) -> Result
     }
 }
 
-fn start(channel: OwnedFd, room: &Room<'_>) -> Result<Shepherd> {
+fn start(channel: OwnedFd, room: &RoomParts<'_>) -> Result<Shepherd> {
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the room to its keep")?;
     set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
     rustix::process::setsid().during("leave the keep's session")?;
@@ -132,7 +132,7 @@ struct Kernel {
 }
 
 impl Shepherd {
-    fn serve(mut self, keep: &OwnedFd, room: &Room<'_>) -> Result<()> {
+    fn serve(mut self, keep: &OwnedFd, room: &RoomParts<'_>) -> Result<()> {
         loop {
             let mut polled = vec![
                 PollFd::new(keep, PollFlags::IN),
@@ -177,7 +177,7 @@ impl Shepherd {
     fn start_kernel(
         &mut self,
         keep: &OwnedFd,
-        room: &Room<'_>,
+        room: &RoomParts<'_>,
         token: u64,
         descriptors: Vec<OwnedFd>,
     ) -> Result<()> {
@@ -220,7 +220,7 @@ impl Shepherd {
     }
 }
 
-impl Room<'_> {
+impl RoomParts<'_> {
     fn confine(&self, join: bool) -> Result<Option<OwnedFd>> {
         enter_group(&self.doors)?;
         BareRoom {
@@ -235,7 +235,7 @@ impl Room<'_> {
     }
 }
 
-fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
+fn start_guest(channel: OwnedFd, room: &RoomParts<'_>) -> Result<Child> {
     spawn(0, None, || {
         let mut open = vec![channel.as_raw_fd()];
         open.extend(room.doors.iter().map(AsRawFd::as_raw_fd));
@@ -258,13 +258,13 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
     .during("start the guest")
 }
 
-fn open_data(room: &Room<'_>) -> Result<OwnedFd> {
+fn open_data(room: &RoomParts<'_>) -> Result<OwnedFd> {
     let data = room.place.dir.data_source();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(&data, flags, Mode::empty()).during_on("open", &data)
 }
 
-fn start_kernel(room: &Room<'_>, token: u64, [channel, stdout, stderr]: [OwnedFd; 3]) -> Result<Child> {
+fn start_kernel(room: &RoomParts<'_>, token: u64, [channel, stdout, stderr]: [OwnedFd; 3]) -> Result<Child> {
     spawn(0, None, || {
         let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty()).during("open /dev/null")?;
         fds::place(null, 0)?;

@@ -19,13 +19,13 @@ use crate::digest::hex;
 use crate::{ImageStore, OpenImage, Result, Sink};
 
 /// A member of a layer.
-struct Member {
+struct LayerMember {
     header: Header,
     content: Vec<u8>,
 }
 
 /// Makes a member with exactly this name, which the library's own builder would reject in many cases.
-fn member(name: &str, kind: EntryType, mode: u32, content: &[u8], target: &str) -> Member {
+fn member(name: &str, kind: EntryType, mode: u32, content: &[u8], target: &str) -> LayerMember {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
     header.as_old_mut().linkname[..target.len()].copy_from_slice(target.as_bytes());
@@ -34,34 +34,34 @@ fn member(name: &str, kind: EntryType, mode: u32, content: &[u8], target: &str) 
     header.set_size(content.len() as u64);
     header.set_uid(1234);
     header.set_gid(5678);
-    Member {
+    LayerMember {
         header,
         content: content.to_vec(),
     }
 }
 
-fn file(name: &str, content: &str) -> Member {
+fn file(name: &str, content: &str) -> LayerMember {
     member(name, EntryType::Regular, 0o644, content.as_bytes(), "")
 }
 
-fn program(name: &str, content: &str) -> Member {
+fn program(name: &str, content: &str) -> LayerMember {
     member(name, EntryType::Regular, 0o755, content.as_bytes(), "")
 }
 
-fn folder(name: &str) -> Member {
+fn folder(name: &str) -> LayerMember {
     member(name, EntryType::Directory, 0o755, b"", "")
 }
 
-fn link(name: &str, target: &str) -> Member {
+fn link(name: &str, target: &str) -> LayerMember {
     member(name, EntryType::Symlink, 0o777, b"", target)
 }
 
-fn hard_link(name: &str, target: &str) -> Member {
+fn hard_link(name: &str, target: &str) -> LayerMember {
     member(name, EntryType::Link, 0o644, b"", target)
 }
 
 /// Writes a tar of members.
-fn tar(members: Vec<Member>) -> Vec<u8> {
+fn tar(members: Vec<LayerMember>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for mut member in members {
         member.header.set_cksum();
@@ -74,7 +74,7 @@ fn tar(members: Vec<Member>) -> Vec<u8> {
 }
 
 /// The members that every image needs.
-fn python() -> Vec<Member> {
+fn python() -> Vec<LayerMember> {
     vec![
         program("usr/bin/python3.11", "ELF\x003.11.9\0"),
         link("usr/bin/python3", "python3.11"),
@@ -106,7 +106,7 @@ impl Layout {
         }
     }
 
-    fn layer(mut self, members: Vec<Member>) -> Self {
+    fn layer(mut self, members: Vec<LayerMember>) -> Self {
         self.layers.push(tar(members));
         self
     }

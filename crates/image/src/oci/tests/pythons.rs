@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Layout, file, folder, link, program, tar};
 
-fn layout(members: Vec<super::Member>) -> Layout {
+fn layout(members: Vec<super::LayerMember>) -> Layout {
     let mut layout = Layout::new();
     layout.layers = vec![tar(members)];
     layout

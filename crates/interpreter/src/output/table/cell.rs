@@ -18,11 +18,11 @@ const EXACT: u64 = 1 << 53;
 
 /// Limit on how much of a value is shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct ValueLimit {
     chars: usize,
 }
 
-impl Room {
+impl ValueLimit {
     /// Divides the limit among a number of cells.
     pub(super) fn for_cells(cells: usize) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Room {
 }
 
 /// Returns one row of a batch.
-pub(super) fn row(batch: &RecordBatch, row: usize, room: Room) -> Vec<Value> {
+pub(super) fn row(batch: &RecordBatch, row: usize, room: ValueLimit) -> Vec<Value> {
     batch
         .columns()
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn row(batch: &RecordBatch, row: usize, room: Room) -> Vec<Value> {
         .collect()
 }
 
-fn value(array: &dyn Array, row: usize, room: Room) -> Value {
+fn value(array: &dyn Array, row: usize, room: ValueLimit) -> Value {
     if array.is_null(row) {
         return Value::Null;
     }
@@ -118,11 +118,11 @@ fn float(value: f64) -> Value {
     }
 }
 
-fn text(text: &str, room: Room) -> Value {
+fn text(text: &str, room: ValueLimit) -> Value {
     clip(text, room).into()
 }
 
-fn clip(text: &str, room: Room) -> String {
+fn clip(text: &str, room: ValueLimit) -> String {
     match text.char_indices().nth(room.chars) {
         Some((end, _)) => format!("{} ...", &text[..end]),
         None => text.to_owned(),
@@ -133,7 +133,7 @@ fn bytes(bytes: &[u8]) -> Value {
     format!("<{}>", counted(bytes.len(), "byte")).into()
 }
 
-fn list(items: &dyn Array, room: Room) -> Value {
+fn list(items: &dyn Array, room: ValueLimit) -> Value {
     let shown = items.len().min(room.items());
     let inner = room.inner(shown);
     let mut values: Vec<_> = (0..shown).map(|item| value(items, item, inner)).collect();

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::cell::{self, Room};
+use super::cell::{self, ValueLimit};
 use super::order::RowOrder;
 use crate::output::OutputError;
 
@@ -41,7 +41,7 @@ pub(super) struct SelectedRows {
     /// Number of rows of the whole table.
     pub(super) total: i64,
     pub(super) batches: Box<dyn RecordBatchReader>,
-    room: Room,
+    room: ValueLimit,
 }
 
 impl SelectedRows {
@@ -54,7 +54,7 @@ impl SelectedRows {
         let schema = SchemaRef::clone(reader.schema());
         Ok(Self {
             total: reader.metadata().file_metadata().num_rows(),
-            room: Room::for_cells(schema.fields().len() * rows as usize),
+            room: ValueLimit::for_cells(schema.fields().len() * rows as usize),
             schema,
             batches: Box::new(
                 reader
@@ -77,7 +77,7 @@ impl SelectedRows {
         let schema = batch.schema();
         Ok(Self {
             total,
-            room: Room::for_cells(schema.fields().len() * rows as usize),
+            room: ValueLimit::for_cells(schema.fields().len() * rows as usize),
             batches: Box::new(RecordBatchIterator::new([Ok(batch)], SchemaRef::clone(&schema))),
             schema,
         })

@@ -8,7 +8,7 @@ use cellblock_protocol::Blob;
 use serde_json::Value;
 
 use super::batch::Layout;
-use super::cell::{self, Room};
+use super::cell::{self, ValueLimit};
 use super::message::Messages;
 use super::schema::{self, SchemaCheck};
 use crate::output::{DecodingLimits, OutputError};
@@ -78,7 +78,7 @@ impl Iterator for Batches<'_> {
 /// The first and the last rows of a table whose batches are read once.
 pub(crate) struct Ends {
     most: (usize, usize),
-    room: Room,
+    room: ValueLimit,
     pub(crate) head: Vec<Vec<Value>>,
     /// Without those in `head`.
     pub(crate) tail: VecDeque<Vec<Value>>,
@@ -89,7 +89,7 @@ impl Ends {
     pub(crate) fn new(columns: usize, head: usize, tail: usize) -> Self {
         Self {
             most: (head, tail),
-            room: Room::for_cells(columns * (head + tail)),
+            room: ValueLimit::for_cells(columns * (head + tail)),
             head: Vec::new(),
             tail: VecDeque::new(),
         }

@@ -15,7 +15,7 @@ pub const LOW_COVERAGE: &str = "low_coverage";
 
 /// A line, and how much of its axis' time range it covers.
 #[derive(Debug)]
-struct Line {
+struct LineCoverage {
     artifact: ArtifactKind,
     series: String,
     coverage: f64,
@@ -45,16 +45,16 @@ pub(super) fn of_one_chart(chart: &chart::CheckedChart, policy: &DerivationPolic
     low(of_chart(chart), policy)
 }
 
-fn low(lines: Vec<Line>, policy: &DerivationPolicy) -> Vec<Finding> {
+fn low(lines: Vec<LineCoverage>, policy: &DerivationPolicy) -> Vec<Finding> {
     let threshold = policy.coverage_threshold;
     let low = lines.into_iter().filter(|line| line.coverage < threshold);
     low.map(|line| finding(line, threshold)).collect()
 }
 
-fn of_figure(figure: &Figure) -> Vec<Line> {
+fn of_figure(figure: &Figure) -> Vec<LineCoverage> {
     let lines = figure.series.iter().enumerate().filter_map(|(number, series)| {
         let label = series.label.clone().filter(|label| !label.is_empty());
-        Some(Line {
+        Some(LineCoverage {
             artifact: ArtifactKind::Image,
             series: label.unwrap_or_else(|| format!("line {}", number + 1)),
             // What comes out of a sandbox may be no share at all.
@@ -64,9 +64,9 @@ fn of_figure(figure: &Figure) -> Vec<Line> {
     lines.collect()
 }
 
-fn of_chart(chart: &chart::CheckedChart) -> Vec<Line> {
+fn of_chart(chart: &chart::CheckedChart) -> Vec<LineCoverage> {
     let covered = chart.coverage().into_iter().filter_map(|series| {
-        Some(Line {
+        Some(LineCoverage {
             artifact: ArtifactKind::Chart,
             series: series.label,
             coverage: series.coverage?,
@@ -75,8 +75,8 @@ fn of_chart(chart: &chart::CheckedChart) -> Vec<Line> {
     covered.collect()
 }
 
-fn finding(line: Line, threshold: f64) -> Finding {
-    let Line {
+fn finding(line: LineCoverage, threshold: f64) -> Finding {
+    let LineCoverage {
         artifact,
         series,
         coverage,

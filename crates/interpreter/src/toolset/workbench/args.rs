@@ -89,7 +89,7 @@ const fn default_timeout() -> f64 {
 }
 
 /// A call's arguments, taken out one by one.
-struct Fields(Map<String, Value>);
+struct CallArguments(Map<String, Value>);
 
 impl ExecArgs {
     /// A command with the default timeout.
@@ -104,7 +104,7 @@ impl ExecArgs {
 
     /// Takes a command that has `longest` at most.
     pub(super) fn parse(args: Value, longest: Duration) -> Result<Self, String> {
-        let mut fields = Fields::new(args)?;
+        let mut fields = CallArguments::new(args)?;
         let command = fields.take("command")?;
         let Value::Array(command) = command else {
             return Err(wrong(
@@ -179,7 +179,7 @@ impl WriteArgs {
     }
 
     pub(super) fn parse(args: Value) -> Result<Self, String> {
-        let mut fields = Fields::new(args)?;
+        let mut fields = CallArguments::new(args)?;
         let encoding = match fields.optional_text("encoding")?.as_deref() {
             None | Some("text") => Encoding::Text,
             Some("base64") => Encoding::Base64,
@@ -240,7 +240,7 @@ impl EditArgs {
     }
 
     pub(super) fn parse(args: Value) -> Result<Self, String> {
-        let mut fields = Fields::new(args)?;
+        let mut fields = CallArguments::new(args)?;
         let args = Self {
             file_path: fields.text("file_path")?,
             old_string: fields.text("old_string")?,
@@ -252,7 +252,7 @@ impl EditArgs {
     }
 }
 
-impl Fields {
+impl CallArguments {
     fn new(args: Value) -> Result<Self, String> {
         match args {
             Value::Object(fields) => Ok(Self(fields)),

@@ -33,7 +33,7 @@ pub(super) async fn place(
         .parse()
         .map_err(|_| Error::Request("an artifact has no name".into()))?;
     let mut reader = store.reader(id).await?;
-    let mut target = match Target::open(folder, &file.name) {
+    let mut target = match OutputTarget::open(folder, &file.name) {
         Ok(target) => target,
         Err(error) => return Ok(Err(error)),
     };
@@ -94,7 +94,7 @@ fn begins_as(media_type: &str, beginning: &[u8]) -> bool {
 
 /// A file on its way to its place. Dropping it unfinished leaves nothing.
 #[derive(Debug)]
-struct Target {
+struct OutputTarget {
     parent: OwnedFd,
     name: String,
     temporary: String,
@@ -102,7 +102,7 @@ struct Target {
     finished: bool,
 }
 
-impl Target {
+impl OutputTarget {
     fn open(folder: &Path, name: &str) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -139,7 +139,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for OutputTarget {
     fn drop(&mut self) {
         if !self.finished {
             let _ = unlinkat(&self.parent, &self.temporary, AtFlags::empty());
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn write(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
-        let mut target = Target::open(folder, name)?;
+        let mut target = OutputTarget::open(folder, name)?;
         target.file.write_all(content)?;
         target.finish()
     }

@@ -19,9 +19,9 @@ use crate::error::{DuringIo, Result};
 /// A packet socket, wrapped in tokio's stream type, which only waits for readiness and leaves the
 /// calls to us.
 #[derive(Debug)]
-pub(super) struct Control(UnixStream);
+pub(super) struct ControlSocket(UnixStream);
 
-impl Control {
+impl ControlSocket {
     pub(super) fn new(socket: OwnedFd) -> Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true).during("make the control socket non-blocking")?;
         let socket = UnixStream::from_std(socket.into()).during("watch the control socket")?;
@@ -62,7 +62,7 @@ pub(super) fn io_error(error: cellblock_jail::Error) -> std::io::Error {
 /// The task that owns the control socket.
 #[derive(Debug)]
 pub(super) struct Owner {
-    control: Control,
+    control: ControlSocket,
     shared: Arc<LauncherState>,
     warm: watch::Sender<Option<WarmResult>>,
     waiting: HashMap<u64, oneshot::Sender<Reply>>,
@@ -80,7 +80,7 @@ struct OutgoingRequest {
 }
 
 impl OutgoingRequest {
-    async fn send(outgoing: Option<&Self>, control: &Control) -> Result<()> {
+    async fn send(outgoing: Option<&Self>, control: &ControlSocket) -> Result<()> {
         match outgoing {
             Some(outgoing) => control.send(&outgoing.request, &outgoing.descriptors).await,
             None => std::future::pending().await,
@@ -90,7 +90,7 @@ impl OutgoingRequest {
 
 impl Owner {
     pub(super) fn new(
-        control: Control,
+        control: ControlSocket,
         shared: Arc<LauncherState>,
         warm: watch::Sender<Option<WarmResult>>,
     ) -> Self {

@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::control::{Control, Owner};
+use super::control::{ControlSocket, Owner};
 use crate::backend::ProcessEnd;
 use crate::error::{DuringIo, Result, SandboxErrorKind};
 
@@ -47,12 +47,12 @@ pub(super) struct Launcher {
     report: Report,
     shared: Arc<LauncherState>,
     warm: watch::Receiver<Option<WarmResult>>,
-    process: Process,
+    process: LauncherProcess,
 }
 
 /// The process, and what it was started with.
 #[derive(Debug, Default)]
-struct Process {
+struct LauncherProcess {
     pid: Option<u32>,
     executable: PathBuf,
     rooms: u32,
@@ -110,7 +110,7 @@ impl Launcher {
         fds::send(&ours, launch, &[]).map_err(|error| SandboxErrorKind::Launch {
             reason: cellblock_jail::error::chain(&error),
         })?;
-        let process = Process {
+        let process = LauncherProcess {
             pid,
             executable: executable.to_owned(),
             rooms: launch.ids.rooms(),
@@ -126,10 +126,10 @@ impl Launcher {
     /// the process has.
     async fn behind(
         control: OwnedFd,
-        process: Process,
+        process: LauncherProcess,
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Self> {
-        let control = Control::new(control)?;
+        let control = ControlSocket::new(control)?;
         let report = tokio::time::timeout(START_LIMIT, first_event(&control))
             .await
             .map_err(|_| SandboxErrorKind::TooLate {
@@ -271,7 +271,7 @@ fn log_errors(child: &mut Child) {
     }
 }
 
-async fn first_event(control: &Control) -> Result<Report> {
+async fn first_event(control: &ControlSocket) -> Result<Report> {
     match control.receive().await? {
         Some((LauncherEvent::Started { report }, _)) => Ok(report),
         Some((

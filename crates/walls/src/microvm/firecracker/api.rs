@@ -17,11 +17,11 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// A connection on which requests are answered.
 #[derive(Debug)]
-pub(super) struct Api {
+pub(super) struct FirecrackerApi {
     sender: SendRequest<Full<Bytes>>,
 }
 
-impl Api {
+impl FirecrackerApi {
     /// Starts HTTP on a connected socket.
     pub(super) async fn start(stream: UnixStream) -> Result<Self, String> {
         let started = handshake(TokioIo::new(stream)).await;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::Firecracker;
-use super::api::Api;
+use super::api::FirecrackerApi;
 use super::stage::{Stage, readable};
 use crate::WallConfig;
 use crate::inside::PAUSE;
@@ -33,7 +33,7 @@ const LINE: usize = 64;
 
 /// Handles that keep a machine running, and the directory of its files.
 pub(crate) struct Controls {
-    api: Api,
+    api: FirecrackerApi,
     stage: Stage,
 }
 
@@ -200,7 +200,7 @@ impl Firecracker {
         let connecting = async {
             loop {
                 match stage.connect_api().await {
-                    Ok(stream) => return Api::start(stream).await,
+                    Ok(stream) => return FirecrackerApi::start(stream).await,
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 }
             }
@@ -259,7 +259,7 @@ impl Firecracker {
 }
 
 /// Writes the state and the memory of a paused machine.
-async fn create(api: &mut Api, files: &Files) -> Result<(), String> {
+async fn create(api: &mut FirecrackerApi, files: &Files) -> Result<(), String> {
     let order = json!({
         "snapshot_type": "Full",
         "snapshot_path": files.state,

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::net::UnixStream;
 
 use super::qmp::Qmp;
-use super::{Accelerator, Memory, Qemu, STREAM};
+use super::{Accelerator, MemoryLocation, Qemu, STREAM};
 use crate::WallConfig;
 use crate::machines::{MachineOrigin, Wall, connected, listen};
 use crate::microvm::files::{self, FORM, Files, HostWay};
@@ -71,7 +71,7 @@ impl Wall for Qemu {
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;
         let files = Files::of(directory);
-        let (owner, control, _) = self.run(config, place, &files, Memory::Written).await?;
+        let (owner, control, _) = self.run(config, place, &files, MemoryLocation::Written).await?;
         Ok((owner, control))
     }
 
@@ -96,8 +96,8 @@ impl Wall for Qemu {
     ) -> Result<(MachineOwner, Qmp, UnixStream), String> {
         let files = Files::of(origin.snapshot);
         let (memory, state) = match origin.saved {
-            Some(saved) => (Memory::InState, Files::of(saved).state),
-            None => (Memory::Mapped, files.state.clone()),
+            Some(saved) => (MemoryLocation::InState, Files::of(saved).state),
+            None => (MemoryLocation::Mapped, files.state.clone()),
         };
         let (owner, mut control, stream) = self.run(config, place, &files, memory).await?;
         let loaded = load(&mut control, &state, memory).await;
@@ -145,7 +145,7 @@ impl Qemu {
         config: &WallConfig,
         place: &MachinePlace,
         files: &Files,
-        memory: Memory,
+        memory: MemoryLocation,
     ) -> Result<(MachineOwner, Qmp, UnixStream), String> {
         let sockets = Sockets::of(place);
         let control = listen(&sockets.control)?;
@@ -205,8 +205,8 @@ async fn write(control: &mut Qmp, state: &Path) -> Result<(), String> {
 }
 
 /// Loads a state and lets the machine run.
-async fn load(control: &mut Qmp, state: &Path, memory: Memory) -> Result<(), String> {
-    ignore_memory(control, memory == Memory::Mapped).await?;
+async fn load(control: &mut Qmp, state: &Path, memory: MemoryLocation) -> Result<(), String> {
+    ignore_memory(control, memory == MemoryLocation::Mapped).await?;
     let uri = format!("file:{}", state.display());
     control.run("migrate-incoming", json!({"uri": uri})).await?;
     let result = control

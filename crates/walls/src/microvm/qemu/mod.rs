@@ -35,7 +35,7 @@ pub(super) enum Accelerator {
 
 /// Location of a machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
+enum MemoryLocation {
     /// In a file of the snapshot that a template writes.
     Written,
     /// In that file, of which a machine changes copies of its own.
@@ -88,13 +88,19 @@ impl Qemu {
     }
 
     /// Returns the command that starts a machine: a template, or one that waits for its state.
-    fn command(&self, sockets: &Sockets, files: &Files, limits: &Limits, memory: Memory) -> Vec<String> {
+    fn command(
+        &self,
+        sockets: &Sockets,
+        files: &Files,
+        limits: &Limits,
+        memory: MemoryLocation,
+    ) -> Vec<String> {
         let size = format!("{}M", memory_bytes(limits) / MIB);
         let of_file = |more| format!("file,mem-path={},{more}", escaped(&files.memory));
         let backend = match memory {
-            Memory::Written => of_file("share=on"),
-            Memory::Mapped => of_file("share=off,readonly=on,rom=off"),
-            Memory::InState => "ram".to_owned(),
+            MemoryLocation::Written => of_file("share=on"),
+            MemoryLocation::Mapped => of_file("share=off,readonly=on,rom=off"),
+            MemoryLocation::InState => "ram".to_owned(),
         };
         let mut words = self.common();
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
@@ -102,7 +108,7 @@ impl Qemu {
         add("-m", size.clone());
         add("-object", format!("memory-backend-{backend},id=ram0,size={size}"));
         add("-machine", format!("{MACHINE},memory-backend=ram0"));
-        if memory == Memory::Written {
+        if memory == MemoryLocation::Written {
             // A restored machine has them in its memory.
             add("-kernel", files.kernel.display().to_string());
             add("-initrd", files.first_tree.display().to_string());

@@ -11,7 +11,7 @@ use super::*;
 /// The launcher's side. `ended` is sent when its process has ended.
 #[derive(Debug)]
 struct FakeLauncher {
-    control: Control,
+    control: ControlSocket,
     ended: oneshot::Sender<()>,
 }
 
@@ -32,7 +32,7 @@ impl FakeLauncher {
 fn played() -> (OwnedFd, FakeLauncher, oneshot::Receiver<()>) {
     let (ours, theirs) = fds::packet_pair().unwrap();
     let (ended, has_ended) = oneshot::channel();
-    let control = Control::new(theirs).unwrap();
+    let control = ControlSocket::new(theirs).unwrap();
     (ours, FakeLauncher { control, ended }, has_ended)
 }
 
@@ -43,7 +43,7 @@ async fn first(event: Option<LauncherEvent>) -> Result<Launcher> {
         played.tells(event).await;
     }
     drop(played);
-    Launcher::behind(ours, Process::default(), async {}).await
+    Launcher::behind(ours, LauncherProcess::default(), async {}).await
 }
 
 async fn started() -> (Launcher, FakeLauncher) {
@@ -53,7 +53,7 @@ async fn started() -> (Launcher, FakeLauncher) {
     let ended = async {
         let _ = ended.await;
     };
-    let launcher = Launcher::behind(ours, Process::default(), ended).await;
+    let launcher = Launcher::behind(ours, LauncherProcess::default(), ended).await;
     (launcher.unwrap(), played)
 }
 
