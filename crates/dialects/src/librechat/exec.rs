@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::{Caller, Resource};
 use super::conversation::room;
 use super::error::Problem;
-use super::run::{Job, cells, input_files};
+use super::run::{RunJob, cells, input_files};
 use super::state::State;
 use crate::bounded::BoundedDescription;
 
@@ -93,7 +93,7 @@ pub(super) async fn exec(
     let (sender, answered) = oneshot::channel();
     let tasks = state.host.tasks.clone();
     tasks.spawn(async move {
-        let job = Job {
+        let job = RunJob {
             state: &state,
             caller: &caller,
             room: &room,

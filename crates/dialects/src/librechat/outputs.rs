@@ -9,7 +9,7 @@ use chrono::Utc;
 use serde_json::{Map, Value, json};
 
 use super::names;
-use super::run::{FileStamps, Input, Job, WORKSPACE};
+use super::run::{FileStamps, Input, RunJob, WORKSPACE};
 use super::storage::StoredFile;
 
 /// Tokens of a value's text.
@@ -18,12 +18,12 @@ const TOKENS: usize = 8000;
 /// The outputs of a run, as the fields of its answer.
 #[derive(Debug)]
 pub(super) struct Outputs<'a> {
-    job: &'a Job<'a>,
+    job: &'a RunJob<'a>,
     pub(super) answer: Map<String, Value>,
 }
 
 impl<'a> Outputs<'a> {
-    pub(super) fn new(job: &'a Job<'a>) -> Self {
+    pub(super) fn new(job: &'a RunJob<'a>) -> Self {
         Self {
             job,
             answer: Map::new(),

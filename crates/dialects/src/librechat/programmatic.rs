@@ -23,7 +23,7 @@ use super::error::Problem;
 use super::exec::{InputFile, check_profile, inputs, language};
 use super::names;
 use super::rounds::{ClientTools, PATIENCE, Program, ProgramStep, TOOLS};
-use super::run::{self, Job, cells};
+use super::run::{self, RunJob, cells};
 use super::state::State;
 
 const REQUEST: &str = "x-librechat-code-request-id";
@@ -203,7 +203,7 @@ async fn start(state: &State, caller: Caller, step: ProgrammaticRequest) -> Resu
     let owner = caller.owner.name().to_owned();
     let state = state.clone();
     state.host.tasks.clone().spawn(async move {
-        let job = Job {
+        let job = RunJob {
             state: &state,
             caller: &caller,
             room: &room,

@@ -36,7 +36,7 @@ pub(super) struct Input {
 
 /// A run.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
+pub(super) struct RunJob<'a> {
     pub(super) state: &'a State,
     pub(super) caller: &'a Caller,
     pub(super) room: &'a RunSandbox,
@@ -47,7 +47,7 @@ pub(super) struct Job<'a> {
 /// Size and time of each file of a working directory.
 pub(super) type FileStamps = BTreeMap<String, (u64, i64)>;
 
-impl Job<'_> {
+impl RunJob<'_> {
     /// Drives work to its end when it is its turn and the caller may run something. It is
     /// interrupted once `over` completes.
     pub(super) async fn alone(

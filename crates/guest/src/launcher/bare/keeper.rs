@@ -38,7 +38,7 @@ pub(super) struct Keeper<'a> {
     trees: &'a Trees,
     filters: &'a Filters,
     scratch: &'a Scratch,
-    rooms: HashMap<String, Room>,
+    rooms: HashMap<String, KeeperRoom>,
     /// Cgroups of rooms that have ended, which the kernel still considers busy.
     busy: Vec<BusyGroup>,
     last_token: u64,
@@ -56,7 +56,7 @@ struct BusyGroup {
 }
 
 #[derive(Debug)]
-struct Room {
+struct KeeperRoom {
     shepherd: Child,
     /// Replaces its handle inside a wall.
     leash: Option<Leash>,
@@ -262,7 +262,7 @@ impl<'a> Keeper<'a> {
         let made = self.populate(user, limits, &dir, &group, channel);
         match made.and_then(|(shepherd, socket)| Ok((walled::handle(&shepherd)?, shepherd, socket))) {
             Ok(((leash, handle), shepherd, socket)) => {
-                let room = Room {
+                let room = KeeperRoom {
                     shepherd,
                     leash,
                     socket,
