@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use super::feed::Feed;
 use super::log::Log;
 use super::streams::{self, CommandEnds, GuestEnds};
-use super::warden::{self, END_LIMIT, Ends, WardenReport};
+use super::warden::{self, END_LIMIT, Ends, WardenVerdict};
 
 /// Extra time that a warden gets before the guest itself ends the command.
 const WARDEN_GRACE: Duration = END_LIMIT.saturating_mul(2);
@@ -67,7 +67,7 @@ pub(super) struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandExit {
     /// The warden reported it.
-    Told(WardenReport),
+    Told(WardenVerdict),
     /// The warden was killed, so processes of the command may still run.
     Untold,
 }
@@ -141,9 +141,9 @@ impl Command {
 
     /// Reads the verdict of a warden that has ended.
     pub(super) fn hear_end(&mut self) {
-        let mut said = [0; WardenReport::LEN];
+        let mut said = [0; WardenVerdict::LEN];
         self.ended = Some(match rustix::io::read(&self.verdict, &mut said) {
-            Ok(WardenReport::LEN) => CommandExit::Told(WardenReport::from_bytes(said)),
+            Ok(WardenVerdict::LEN) => CommandExit::Told(WardenVerdict::from_bytes(said)),
             _ => CommandExit::Untold,
         });
         self.feed = Feed::default();

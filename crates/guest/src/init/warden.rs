@@ -29,7 +29,7 @@ const PAUSE: Timespec = Timespec {
 
 /// A warden's final report on its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WardenReport {
+pub(super) struct WardenVerdict {
     /// Raw wait status of the command itself.
     pub(super) status: i32,
     pub(super) timed_out: bool,
@@ -37,7 +37,7 @@ pub(super) struct WardenReport {
     pub(super) leaked: bool,
 }
 
-impl WardenReport {
+impl WardenVerdict {
     pub(super) const LEN: usize = 6;
 
     fn to_bytes(self) -> [u8; Self::LEN] {
@@ -92,7 +92,7 @@ pub(super) fn watch(
         spawn(0, None, || start.become_it(streams, rules.map(AsFd::as_fd))).during("start the command")?;
     let (status, timed_out) = follow(&child, &children, &control, timeout)?;
     let (status, leaked) = end_all(&child, &children, status);
-    let said = WardenReport {
+    let said = WardenVerdict {
         status: status.unwrap_or(libc::SIGKILL),
         timed_out,
         leaked,
