@@ -18,6 +18,7 @@ mod imports;
 mod modules;
 mod names;
 mod phrases;
+mod session;
 mod sizes;
 mod skips;
 mod strings;

@@ -234,10 +234,10 @@ impl Error {
             Self::Told(told) => hints.clone_from(&told.hints),
             _ => match self.exit_code() {
                 ExitCode::Policy => {
-                    hints.push("`cellblock doctor` says what this machine offers and what to do".to_owned())
+                    hints.push("`cellblock doctor` says what this machine offers and what to do".to_owned());
                 }
                 ExitCode::Capacity => {
-                    hints.push("try again in a while, or run fewer sandboxes at once".to_owned())
+                    hints.push("try again in a while, or run fewer sandboxes at once".to_owned());
                 }
                 ExitCode::Backend => hints.push(
                     "`cellblock doctor` checks this machine; CELLBLOCK_LOG=debug shows \

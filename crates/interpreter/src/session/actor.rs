@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cellblock_protocol::ToKernel;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::binding::Binding;
@@ -153,7 +152,7 @@ impl Actor {
 
     pub(super) async fn execute(
         &mut self,
-        cell: Cell,
+        mut cell: Cell,
         binding: Option<&Arc<Binding>>,
         events: Option<mpsc::Sender<Event>>,
         asker: Option<&mut oneshot::Sender<Result<Execution>>>,
@@ -169,23 +168,7 @@ impl Actor {
         let references = runtime.refer(binding).await?;
         journal.cells += 1;
         let number = journal.cells;
-        let message = ToKernel::Execute {
-            cell: runtime.number(),
-            name: cell.name.unwrap_or_else(|| format!("<cell {number}>")),
-            code: cell.code,
-            line: cell.line,
-            language: cell.language,
-            argv: cell.argv,
-            mode: cell.mode,
-            echo: cell.echo,
-            store: cell.store,
-            last: cell.last,
-            references,
-            report_names: cell.language.is_python()
-                && (runtime.trial.is_some() || journal.lineage.needs_names(cell.producer.as_deref())),
-            grace_ms: (!cell.language.is_python())
-                .then(|| u64::try_from(runtime.limits.grace.as_millis()).unwrap_or(u64::MAX)),
-        };
+        let message = runtime.cell_message(journal, &mut cell, references);
         runtime.discard_late_output(journal).await;
         let before = std::mem::take(&mut journal.unreported);
         (runtime.has_files, runtime.has_variables, runtime.lost_files) = (true, true, None);
@@ -200,13 +183,7 @@ impl Actor {
         );
         let started = std::time::Instant::now();
         journal.chain.begin(started);
-        let terms = RunTerms {
-            timeout,
-            events,
-            asker,
-            stoppable: true,
-            host: &*host,
-        };
+        let terms = RunTerms::watched(timeout, events, asker, &*host);
         let ran = runtime.run(journal, &message, terms).await;
         let duration = started.elapsed();
         let (fetches, fetches_dropped) = grants.take_records().await;

@@ -294,11 +294,7 @@ impl Session {
 
     /// Drops all variables but the inputs, and ends all [processes](Self::processes).
     pub async fn reset(&self) -> Result<()> {
-        let effects = Effects {
-            resets: true,
-            ..Effects::USE
-        };
-        self.ask(effects, |actor| {
+        self.ask(Effects::RESET, |actor| {
             let (runtime, contents, journal) = actor.parts();
             runtime.reset(contents, journal).boxed()
         })

@@ -42,10 +42,17 @@ pub(super) struct Effects {
     pub(super) beside_try: bool,
     /// Whether the volume is saved after it.
     saves_volume: bool,
-    /// Things that it changes beside cells, for the records of runs.
-    pub(super) changes: Option<RunDependency>,
-    /// Whether it drops variables.
-    pub(super) resets: bool,
+    /// Change beside cells, for the records of runs.
+    pub(super) change: Option<StateChange>,
+}
+
+/// Something that a request changes beside cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StateChange {
+    /// What later runs depend on.
+    Dependency(RunDependency),
+    /// Variables are dropped.
+    Reset,
 }
 
 impl Effects {
@@ -54,8 +61,7 @@ impl Effects {
         wakes: true,
         beside_try: false,
         saves_volume: false,
-        changes: None,
-        resets: false,
+        change: None,
     };
     /// None: the request looks at what is known without the sandbox.
     pub(super) const NONE: Self = Self {
@@ -65,7 +71,7 @@ impl Effects {
     };
     /// Those of a request that writes or removes files.
     pub(super) const FILES: Self = Self {
-        changes: Some(RunDependency::Files),
+        change: Some(StateChange::Dependency(RunDependency::Files)),
         ..Self::SAVED
     };
     /// Those of a request after which the volume is saved.
@@ -74,9 +80,26 @@ impl Effects {
         ..Self::USE
     };
 
-    pub(super) const fn changing(changes: RunDependency) -> Self {
+    /// Those of a request that drops variables.
+    pub(super) const RESET: Self = Self {
+        change: Some(StateChange::Reset),
+        ..Self::USE
+    };
+    /// Those of a decision about a try.
+    pub(super) const DECISION: Self = Self {
+        beside_try: true,
+        ..Self::SAVED
+    };
+    /// Those of a request that begins a hibernation.
+    pub(super) const REST: Self = Self {
+        wakes: false,
+        ..Self::SAVED
+    };
+
+    /// Those of a request that changes what later runs depend on.
+    pub(super) const fn changing(dependency: RunDependency) -> Self {
         Self {
-            changes: Some(changes),
+            change: Some(StateChange::Dependency(dependency)),
             ..Self::USE
         }
     }

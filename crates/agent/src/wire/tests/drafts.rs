@@ -303,7 +303,7 @@ fn play(steps: Vec<DraftStep>, end: u8) -> Vec<StreamEvent> {
                     draft.end_interpreter(slot, statuses[usize::from(status)], None);
                 }
                 DraftSlot::List(slot) if status == 0 => {
-                    draft.end_mcp_list(slot, Err("it is gone".to_owned()))
+                    draft.end_mcp_list(slot, Err("it is gone".to_owned()));
                 }
                 DraftSlot::List(slot) => draft.end_mcp_list(
                     slot,

@@ -113,11 +113,7 @@ impl Session {
     /// the kernel and the checkpoints, and keep the files. If the state cannot be written, the
     /// session goes on.
     pub async fn hibernate(&self) -> Result<HibernationSummary> {
-        let effects = Effects {
-            wakes: false,
-            ..Effects::SAVED
-        };
-        self.ask(effects, |actor| actor.hibernate().boxed()).await
+        self.ask(Effects::REST, |actor| actor.hibernate().boxed()).await
     }
 
     /// Returns whether it is hibernated.

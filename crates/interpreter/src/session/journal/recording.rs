@@ -27,7 +27,7 @@ use crate::run_record::{
 use crate::session::contents::Contents;
 use crate::session::journal::Journal;
 use crate::session::journal::recorder::{EndedRun, InputDigest, digest_of};
-use crate::session::request::Effects;
+use crate::session::request::{Effects, StateChange};
 use crate::session::runtime::Runtime;
 
 /// Maximum size of an input that is put into the artifact store, so that its runs can be replayed.
@@ -65,8 +65,11 @@ pub(in crate::session) struct RunRecording {
 impl RunChain {
     /// Notes what a request changes beside cells.
     pub(in crate::session) fn note(&mut self, effects: Effects) {
-        self.now.depends_on.extend(effects.changes);
-        self.now.reset |= effects.resets;
+        match effects.change {
+            Some(StateChange::Dependency(dependency)) => _ = self.now.depends_on.insert(dependency),
+            Some(StateChange::Reset) => self.reset(),
+            None => {}
+        }
     }
 
     /// Notes that the variables are gone.

@@ -13,6 +13,7 @@ use crate::session::contents::Contents;
 use crate::session::journal::Journal;
 use crate::session::runtime::RunTerms;
 use crate::session::runtime::Runtime;
+use crate::session::runtime::calls::BuiltIn;
 
 /// Note of code that may run.
 const NOT_RUN: &str = "the code was checked and not run; nothing was found that would be rejected";
@@ -39,12 +40,7 @@ impl Runtime {
             line: cell.line,
             mode: cell.mode,
         };
-        let terms = RunTerms {
-            events,
-            asker,
-            stoppable: true,
-            ..RunTerms::alone(timeout)
-        };
+        let terms = RunTerms::watched(timeout, events, asker, &BuiltIn);
         let started = Instant::now();
         let ran = self.run(journal, &message, terms).await?;
         let duration = started.elapsed();

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_protocol::{Bundle, KernelOutcome, ToKernel};
+use cellblock_protocol::{Bundle, KernelOutcome, Reference, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::base::HeldLayer;
+use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
 use crate::lineage::VariableOrigin;
@@ -109,7 +110,23 @@ pub(in crate::session) struct RunTerms<'a> {
     pub(in crate::session) host: &'a dyn HostMethods,
 }
 
-impl RunTerms<'_> {
+impl<'a> RunTerms<'a> {
+    /// Terms of a cell, which an interrupt stops.
+    pub(in crate::session) fn watched(
+        timeout: Duration,
+        events: Option<mpsc::Sender<Event>>,
+        asker: Option<&'a mut oneshot::Sender<Result<Execution>>>,
+        host: &'a dyn HostMethods,
+    ) -> Self {
+        Self {
+            timeout,
+            events,
+            asker,
+            stoppable: true,
+            host,
+        }
+    }
+
     /// Terms of code that nobody watches, and that an interrupt does not stop.
     pub(in crate::session) fn alone(timeout: Duration) -> Self {
         Self {
@@ -167,6 +184,35 @@ impl Runtime {
     pub(in crate::session) fn number(&mut self) -> u64 {
         self.messages += 1;
         self.messages
+    }
+
+    /// Makes the message that runs a cell, and takes its code.
+    pub(in crate::session) fn cell_message(
+        &mut self,
+        journal: &Journal,
+        cell: &mut Cell,
+        references: Vec<Reference>,
+    ) -> ToKernel {
+        ToKernel::Execute {
+            cell: self.number(),
+            name: cell
+                .name
+                .take()
+                .unwrap_or_else(|| format!("<cell {}>", journal.cells)),
+            code: std::mem::take(&mut cell.code),
+            line: cell.line,
+            language: cell.language,
+            argv: std::mem::take(&mut cell.argv),
+            mode: cell.mode,
+            echo: cell.echo,
+            store: cell.store,
+            last: cell.last,
+            references,
+            report_names: cell.language.is_python()
+                && (self.trial.is_some() || journal.lineage.needs_names(cell.producer.as_deref())),
+            grace_ms: (!cell.language.is_python())
+                .then(|| u64::try_from(self.limits.grace.as_millis()).unwrap_or(u64::MAX)),
+        }
     }
 
     /// Sends a message to the kernel and waits for what comes of it. A kernel that ends meanwhile is

@@ -123,7 +123,7 @@ impl Runtime {
         let had_state = self.standby.has_state();
         let ran = self.run(journal, &message, RunTerms::alone(HEARING)).await?;
         if matches!(ran.end, End::Lost(_)) {
-            self.tell_of_the_end(journal, had_state, &ran.aftermath);
+            Self::tell_of_the_end(journal, had_state, &ran.aftermath);
         }
         Ok(())
     }
@@ -149,10 +149,10 @@ impl Runtime {
         }
         let had_state = self.standby.has_state();
         let aftermath = self.rescue(journal).await;
-        self.tell_of_the_end(journal, had_state, &aftermath);
+        Self::tell_of_the_end(journal, had_state, &aftermath);
     }
 
-    fn tell_of_the_end(&mut self, journal: &mut Journal, had_state: bool, aftermath: &Aftermath) {
+    fn tell_of_the_end(journal: &mut Journal, had_state: bool, aftermath: &Aftermath) {
         let state = match aftermath {
             Aftermath::Lost(_) => crate::session::runtime::judge::tell(aftermath),
             Aftermath::Kept | Aftermath::Rescued => "variables are as they were".to_owned(),

@@ -186,13 +186,11 @@ pub(in crate::session) async fn run(
                 Ok(Some(frame)) => {
                     match frame.message {
                         // Frames of another request are left over from one that was given up, or forged.
-                        FromKernel::Output { cell, .. } | FromKernel::Done { cell,
-                            .. } if cell != number => {}
+                        FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
                         FromKernel::Output { output, display_id, update, .. } => {
                             run.output(output, frame.blobs, display_id, update, &terms).await?;
                         }
-                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections,
-                            no_files, findings, names, .. } => {
+                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, names, .. } => {
                             run.drain(kernel, &terms).await;
                             if !run.calls.end(&mut kernel.writer, terms.limits.grace).await {
                                 return run.lost(kernel, &terms).await;
@@ -214,8 +212,7 @@ pub(in crate::session) async fn run(
                         }
                         FromKernel::Call { call, method, params } => {
                             let until = run.due(&terms).into_std();
-                            let asked = HostCall { method, params, blobs: frame.blobs, until };
-                            if !run.calls.begin(call, asked) {
+                            if !run.calls.begin(call, HostCall { method, params, blobs: frame.blobs, until }) {
                                 return run.lost(kernel, &terms).await;
                             }
                         }
@@ -227,8 +224,7 @@ pub(in crate::session) async fn run(
                 }
             },
             (call, answer) = Calls::next(&mut run.calls.running) => run.calls.answer(call, answer),
-            sent = run.calls.outbox.send(&mut kernel.writer),
-            if !run.calls.outbox.is_empty() => run.calls.sent(&sent),
+            sent = run.calls.outbox.send(&mut kernel.writer), if !run.calls.outbox.is_empty() => run.calls.sent(&sent),
             // Processes that the kernel forked may hold its channel open after its death, so the
             // channel's end is not enough. Nor is its death: it may be told before the last that
             // the kernel said is seen to be there.

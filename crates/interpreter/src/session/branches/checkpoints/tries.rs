@@ -135,11 +135,8 @@ impl Session {
 
     /// Keeps or discards the undecided try.
     pub async fn decide_try(&self, keep: bool) -> Result<DecidedTry> {
-        let effects = Effects {
-            beside_try: true,
-            ..Effects::SAVED
-        };
-        self.ask(effects, move |actor| actor.decide(keep).boxed()).await
+        self.ask(Effects::DECISION, move |actor| actor.decide(keep).boxed())
+            .await
     }
 }
 
