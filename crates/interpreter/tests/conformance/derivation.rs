@@ -1,86 +1,23 @@
 //! Cells that derive from tool results under a contract.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::Output;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
-use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
-use cellblock_interpreter::derivation::{
-    ChartCall, Derivation, DerivationPolicy, DerivationResult, LowCoverage,
-};
+use cellblock_interpreter::contract::ContractPolicy;
+use cellblock_interpreter::derivation::{ChartCall, DerivationPolicy, LowCoverage};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::wait::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::backend::slowness;
 use crate::support::{block_on, interpreter};
 
-/// Every store of aliases has an owner of its own.
-static OWNERS: AtomicU64 = AtomicU64::new(0);
+mod fixture;
 
-async fn aliases() -> AliasStore {
-    let number = OWNERS.fetch_add(1, Ordering::Relaxed);
-    let owner = format!("it-{}-{number}", std::process::id());
-    AliasStore::new(interpreter().await.store().clone(), owner, Bounds::default())
-}
-
-fn prices() -> Value {
-    let rows: Vec<_> = (1..=28)
-        .map(|day| {
-            json!({"day": format!("2025-02-{day:02}"), "price": f64::from(day) * 1.5,
-            "volume": 10 + day})
-        })
-        .collect();
-    json!(rows)
-}
-
-/// A derivation with `get_prices_1` and `get_name_1`.
-async fn derivation(mut policy: DerivationPolicy) -> Derivation {
-    policy.cell_timeout *= slowness();
-    let aliases = aliases().await;
-    aliases.record("get_prices", &prices()).await.unwrap();
-    aliases
-        .record(
-            "get_name",
-            &json!({"name": "é", "big": 12_345_678_901_234_567_890_u64}),
-        )
-        .await
-        .unwrap();
-    interpreter().await.derivation(aliases, policy).await.unwrap()
-}
-
-fn call(code: &str, expected: &[&str]) -> DerivationCall {
-    DerivationCall {
-        intent: "a test".to_owned(),
-        code: code.to_owned(),
-        contract: json!({
-            "operation": "derive",
-            "reason": "it takes code",
-            "inputAliases": ["get_prices_1"],
-            "expectedArtifacts": expected,
-        }),
-        ..DerivationCall::default()
-    }
-}
-
-async fn derive(derivation: &Derivation, code: &str, expected: &[&str]) -> DerivationResult {
-    derivation.derive(&call(code, expected)).await.unwrap()
-}
-
-/// The result of a call that must be fine.
-async fn result(derivation: &Derivation, code: &str) -> Value {
-    let derived = derive(derivation, code, &[]).await;
-    assert!(derived.ok(), "{:?}", derived.error());
-    derived.result.unwrap()
-}
-
-fn codes(derived: &DerivationResult) -> Vec<&str> {
-    derived.rejections().iter().map(|it| it.code.as_str()).collect()
-}
+use fixture::{aliases, call, codes, derivation, derive, prices, result};
 
 #[test]
 fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {

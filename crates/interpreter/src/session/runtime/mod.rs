@@ -215,7 +215,7 @@ impl Runtime {
         }
     }
 
-    /// Sends a message to the kernel and waits for what comes of it. A kernel that ends meanwhile is
+    /// Sends a message to the kernel and waits for its result. A kernel that ends meanwhile is
     /// replaced by its standby, if it has one.
     pub(in crate::session) async fn run(
         &mut self,
