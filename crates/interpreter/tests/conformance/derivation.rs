@@ -17,7 +17,7 @@ use crate::support::{block_on, interpreter};
 
 mod fixture;
 
-use fixture::{aliases, call, codes, derivation, derive, prices, result};
+use fixture::{call, codes, derivation, derive, prices, result};
 
 #[test]
 fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
