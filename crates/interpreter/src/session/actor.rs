@@ -132,10 +132,15 @@ impl Actor {
         result
     }
 
-    /// Ends a request. A guest that broke the protocol gets no second chance; the next request
-    /// starts in a fresh sandbox.
+    /// Ends a request, once for each.
     pub(super) fn conclude<T>(&mut self, result: Result<T>) -> Result<T> {
         self.runtime.interrupts.over();
+        self.give_up_broken(result)
+    }
+
+    /// Gives up a sandbox that an error says is broken. A guest that broke the protocol gets no
+    /// second chance; the next request starts in a fresh sandbox.
+    pub(super) fn give_up_broken<T>(&mut self, result: Result<T>) -> Result<T> {
         let destroys = match &result {
             Err(Error::Sandbox(error)) => error.effect() == crate::error::Effect::Destroys,
             Err(Error::Output(error)) => error.is_from_the_kernel(),

@@ -1,9 +1,10 @@
 //! Tries: cells whose effects count only once they are kept.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_interpreter::Error;
-use cellblock_interpreter::execution::{Outcome, VariablesState};
+use cellblock_interpreter::execution::{Event, Outcome, VariablesState};
 use cellblock_interpreter::run_record::{RunRecord, RunSink};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::checkpoints::tries::{ChangeKind, TryChanges};
@@ -34,6 +35,27 @@ fn named(changes: &TryChanges) -> Vec<String> {
         .collect();
     named.sort();
     named
+}
+
+#[test]
+fn an_interrupt_stops_the_cell_after_a_try_whose_caller_has_gone() {
+    needs!(Checkpoints);
+    block_on(async {
+        let session = session().await;
+        run(&session, "kept = 1").await;
+        let endless = "while True: pass";
+        let gone = tokio::time::timeout(Duration::from_secs(1), session.try_run(endless)).await;
+        gone.unwrap_err();
+        let code = format!("print('ready', flush=True)\n{endless}");
+        let mut running = session.start_cell(code.as_str()).await.unwrap();
+        assert!(matches!(running.events.recv().await, Some(Event::Stdout(bytes)) if bytes == b"ready\n"));
+        session.interrupt();
+        let ended = running.finish().await.unwrap();
+        assert_eq!(
+            ended.note.as_deref(),
+            Some("the cell was interrupted; variables are kept")
+        );
+    });
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(in crate::session) struct Runtime {
     messages: u64,
     /// Usage of the sandbox at the last look.
     pub(in crate::session) usage: Usage,
-    /// Bundles of them that the current kernel has bound.
+    /// Bundles of connectors that the current kernel has bound.
     pub(in crate::session) bundles: Vec<Bundle>,
     /// Its way out, with `network: egress`.
     pub(in crate::session) way_out: WayOut,

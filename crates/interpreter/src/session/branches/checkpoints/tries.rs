@@ -166,7 +166,8 @@ impl Actor {
         // Nobody would decide about it.
         if answer.send(tried).is_err() && self.runtime.trial.is_some() {
             let undone = self.decide(false).await;
-            _ = self.conclude(undone);
+            // The request is over already.
+            _ = self.give_up_broken(undone);
         }
     }
 
@@ -183,8 +184,8 @@ impl Actor {
         if request.effects().beside_try {
             return Some(request);
         }
-        request.refuse(CheckpointError::Undecided { cell }.into()).await;
         self.runtime.interrupts.over();
+        request.refuse(CheckpointError::Undecided { cell }.into()).await;
         None
     }
 
