@@ -49,7 +49,7 @@ pub(super) struct Effects {
 /// Something that a request changes beside cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateChange {
-    /// What later runs depend on.
+    /// A dependency of later runs.
     Dependency(RunDependency),
     /// Variables are dropped.
     Reset,
@@ -129,7 +129,7 @@ impl Task {
         answer: oneshot::Sender<Result<T>>,
         work: impl for<'a> FnOnce(&'a mut Actor) -> BoxFuture<'a, Result<T>> + Send + 'static,
     ) -> Self {
-        Self::unanswered(effects, move |actor| {
+        Self::self_answering(effects, move |actor| {
             Box::pin(async move {
                 let result = match actor {
                     Ok(actor) => {
@@ -148,8 +148,8 @@ impl Task {
         })
     }
 
-    /// A task that ends its request and answers it by itself.
-    pub(super) fn unanswered(
+    /// A task whose work ends its request and answers it.
+    pub(super) fn self_answering(
         effects: Effects,
         work: impl for<'a> FnOnce(Result<&'a mut Actor>) -> BoxFuture<'a, ()> + Send + 'static,
     ) -> Self {

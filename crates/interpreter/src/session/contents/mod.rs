@@ -31,9 +31,9 @@ pub(in crate::session) struct Contents {
     pub(in crate::session) inputs: Vec<Input>,
     /// Datasets that every new sandbox shows.
     pub(in crate::session) datasets: Vec<Dataset>,
-    /// Its volume.
+    /// The session's volume.
     pub(in crate::session) volume: Option<OpenVolume>,
-    /// Its part in a project.
+    /// The session's part in a project.
     pub(in crate::session) member: Option<Arc<ProjectMember>>,
     /// The session's connectors.
     pub(in crate::session) grants: Grants,

@@ -13,7 +13,7 @@ pub mod timeline;
 /// Numbers, origins and records of a session's cells, and notes for the next one.
 #[derive(Debug)]
 pub(in crate::session) struct Journal {
-    /// Its id in origins of artifacts.
+    /// The session's id in origins of artifacts.
     pub(in crate::session) id: String,
     /// Origins of the variables of the kernel that is there.
     pub(in crate::session) lineage: Ledger,

@@ -108,7 +108,7 @@ impl Session {
     pub async fn try_run(&self, cell: impl Into<Cell>) -> Result<TryResult> {
         let cell = cell.into();
         self.request(|answer| {
-            let task = Task::unanswered(Effects::USE, move |actor| {
+            let task = Task::self_answering(Effects::USE, move |actor| {
                 async move {
                     match actor {
                         Ok(actor) => actor.answer_try(cell, answer).await,
