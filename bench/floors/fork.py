@@ -66,7 +66,8 @@ def one(request):
     child.answer(expected)
     answered = time.perf_counter()
     child.reap()
-    return [(answered - started) * 1000, (time.perf_counter() - started) * 1000]
+    times = ((answered - started) * 1000, (time.perf_counter() - started) * 1000)
+    return {series: [value] for series, value in zip(request["series"], times)}
 
 
 def many(request):
@@ -79,15 +80,20 @@ def many(request):
         each.append((time.perf_counter() - started) * 1000)
     for child in children:
         child.reap()
-    return {"all": (time.perf_counter() - started) * 1000, "each": each}
+    return {"concurrent": [(time.perf_counter() - started) * 1000], "concurrent_session": each}
 
 
 def throughput(request):
+    """Children per second, at each number of them at a time."""
+    return {f"throughput_{width}": [rate(width, request["seconds"])] for width in request["widths"]}
+
+
+def rate(width, seconds):
     """Children per second, so many at a time."""
     started = time.perf_counter()
     done = 0
-    while time.perf_counter() - started < request["seconds"]:
-        children = [Child("1+1") for _ in range(request["width"])]
+    while time.perf_counter() - started < seconds:
+        children = [Child("1+1") for _ in range(width)]
         for child in children:
             child.answer("2")
             child.reap()
@@ -95,27 +101,29 @@ def throughput(request):
     return done / (time.perf_counter() - started)
 
 
-_idle = []
-
-
 def idle(request):
-    """Children that have run a cell and wait until they are released; answers their process ids."""
+    """Memory of each of some children that have run a cell and wait, in KiB."""
     hold = os.pipe()
     children = [Child("1+1", hold=hold) for _ in range(request["children"])]
-    for child in children:
-        child.answer("2")
-    _idle.append((hold, children))
-    return [child.pid for child in children]
-
-
-def release(_request):
-    """Ends the children that wait."""
-    while _idle:
-        hold, children = _idle.pop()
+    try:
+        for child in children:
+            child.answer("2")
+        return memory([child.pid for child in children])
+    finally:
         os.close(hold[1])
         os.close(hold[0])
         for child in children:
             child.reap()
+
+
+def memory(pids):
+    """Private and proportional memory of processes, in KiB for each of them."""
+    lines = []
+    for pid in pids:
+        with open(f"/proc/{pid}/smaps_rollup") as rollup:
+            lines += [line.split() for line in rollup if "kB" in line]
+    names = {"idle_uss": ("Private_Clean:", "Private_Dirty:"), "idle_pss": ("Pss:",)}
+    return {series: [sum(int(it[1]) for it in lines if it[0] in wanted) / len(pids)] for series, wanted in names.items()}
 
 
 def main():
@@ -125,7 +133,7 @@ def main():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     failed = prepare(json.loads(sys.argv[2]))
     print(json.dumps({"error": f"not prepared: {failed}"} if failed else {"answer": None}), file=answers, flush=True)
-    things = {it.__name__: it for it in (one, many, throughput, idle, release)}
+    things = {it.__name__: it for it in (one, many, throughput, idle)}
     for line in sys.stdin:
         request = json.loads(line)
         try:

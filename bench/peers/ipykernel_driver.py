@@ -59,7 +59,7 @@ def first(request):
     kernel.run(request["code"])
     elapsed = (time.perf_counter() - started) * 1000
     kernel.stop()
-    return [elapsed]
+    return {request["series"]: [elapsed]}
 
 
 def warm(request):
@@ -70,7 +70,7 @@ def warm(request):
         started = time.perf_counter()
         kernel.run(request["code"])
         samples.append((time.perf_counter() - started) * 1000)
-    return samples
+    return {"warm": samples}
 
 
 def interrupt(request):
@@ -86,7 +86,7 @@ def interrupt(request):
             pass
         wait(kernel, cell, lambda message: message["content"].get("execution_state") == "idle")
         samples.append((time.perf_counter() - started) * 1000)
-    return samples
+    return {"interrupt": samples}
 
 
 def wait(kernel, cell, found):
@@ -102,7 +102,7 @@ def stdout(request):
     kernel = live()
     started = time.perf_counter()
     listen(kernel, request)
-    return [(time.perf_counter() - started) * 1000]
+    return {"stdout": [(time.perf_counter() - started) * 1000]}
 
 
 def listen(kernel, request):
@@ -120,39 +120,34 @@ def listen(kernel, request):
 
 
 def flood(request):
-    """How much more memory this process, the client, has at most while a cell floods its stdout; in bytes."""
+    """How much more memory this process, the client, has at most while a cell floods its stdout; in MiB."""
     kernel = Kernel()
     kernel.run("1+1")
     with open("/proc/self/clear_refs", "w") as peak:
         peak.write("5")
-    before = memory("VmRSS:")
+    (before,) = memory("self", "status", "VmRSS")
     listen(kernel, request)
-    growth = memory("VmHWM:") - before
+    (most,) = memory("self", "status", "VmHWM")
     kernel.stop()
-    return growth
+    return {"flood": [max(most - before, 0) / 1024]}
 
 
-def memory(name):
-    """A line of this process's status, in bytes."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(name))
-
-
-_idle = []
+def memory(process, file, *names):
+    """Lines of a file about a process, in KiB."""
+    with open(f"/proc/{process}/{file}") as text:
+        lines = dict(line.split(":", 1) for line in text)
+    return [int(lines[name].split()[0]) for name in names]
 
 
 def idle(request):
-    """Starts a kernel that runs a cell and then waits until it is released; answers its process id."""
+    """Private and proportional memory of a kernel that has run a cell and waits, in KiB."""
     kernel = Kernel()
     kernel.run(request["code"])
-    _idle.append(kernel)
-    return kernel.manager.provisioner.pid
-
-
-def release(_request):
-    """Ends the kernels that wait."""
-    while _idle:
-        _idle.pop().stop()
+    try:
+        clean, dirty, shared = memory(kernel.manager.provisioner.pid, "smaps_rollup", "Private_Clean", "Private_Dirty", "Pss")
+    finally:
+        kernel.stop()
+    return {"idle_uss": [clean + dirty], "idle_pss": [shared]}
 
 
 def main():
@@ -160,7 +155,8 @@ def main():
     answers = os.fdopen(os.dup(1), "w")
     # What anything else prints must not be taken for an answer.
     os.dup2(2, 1)
-    things = {it.__name__: it for it in (first, warm, interrupt, stdout, flood, idle, release)}
+    things = {it.__name__: it for it in (first, warm, interrupt, stdout, flood, idle)}
+    print(json.dumps({"answer": None}), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -168,7 +164,6 @@ def main():
         except Exception as error:
             said = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(said), file=answers, flush=True)
-    release(None)
     if _live is not None:
         _live.stop()
 

@@ -1,22 +1,41 @@
 //! A child process that answers requests: one JSON object per line in, one per line out.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// A running driver; it ends with this value.
+use crate::samples::ProbeTurn;
+
+/// A child process that ends with this value.
+#[derive(Debug)]
+pub(crate) struct OwnedChild(pub(crate) Child);
+
+impl Drop for OwnedChild {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A running driver.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    child: Child,
+    _child: OwnedChild,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
+/// A driver that several probes ask.
+pub(crate) type SharedDriver = Rc<RefCell<Driver>>;
+
 impl Driver {
-    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+    /// Starts it, and waits until it says that it is ready.
+    pub(crate) fn start(command: &mut Command) -> Result<SharedDriver> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -24,23 +43,32 @@ impl Driver {
             .with_context(|| format!("start `{}`", command.get_program().display()))?;
         let requests = child.stdin.take().context("the driver has no stdin")?;
         let answers = BufReader::new(child.stdout.take().context("the driver has no stdout")?);
-        Ok(Self {
-            child,
+        let mut driver = Self {
+            _child: OwnedChild(child),
             requests,
             answers,
-        })
+        };
+        driver.read()?;
+        Ok(Rc::new(RefCell::new(driver)))
     }
 
-    /// Asks for one thing. The answer is what the driver says below `answer`; what it says below
-    /// `error` is an error.
-    pub(crate) fn ask(&mut self, request: &Value) -> Result<Value> {
+    /// Requests samples and adds them: the answer has a list of values for each series.
+    pub(crate) fn sample(&mut self, turn: &ProbeTurn, request: &Value) -> Result<()> {
         writeln!(self.requests, "{request}").context("ask the driver")?;
         self.requests.flush().context("ask the driver")?;
-        self.hear()
+        let answer = serde_json::from_value(self.read()?).context("read the driver's samples")?;
+        let series: BTreeMap<String, Vec<f64>> = answer;
+        ensure!(!series.values().any(Vec::is_empty), "the driver measured nothing");
+        for (what, values) in &series {
+            for value in values {
+                turn.add(what, *value);
+            }
+        }
+        Ok(())
     }
 
-    /// Waits for what the driver says next.
-    pub(crate) fn hear(&mut self) -> Result<Value> {
+    /// Waits for the next line. The answer is below `answer`; text below `error` is an error.
+    fn read(&mut self) -> Result<Value> {
         let mut line = String::new();
         self.answers.read_line(&mut line).context("hear the driver")?;
         ensure!(!line.is_empty(), "the driver ended");
@@ -49,23 +77,5 @@ impl Driver {
             bail!("the driver failed: {error}");
         }
         Ok(said["answer"].take())
-    }
-
-    /// Asks for times; the answer is a list of milliseconds.
-    pub(crate) fn times(&mut self, request: &Value) -> Result<Vec<Duration>> {
-        let answer = self.ask(request)?;
-        let times: Vec<f64> = serde_json::from_value(answer).context("read the driver's times")?;
-        ensure!(!times.is_empty(), "the driver measured nothing");
-        Ok(times
-            .into_iter()
-            .map(|ms| Duration::from_secs_f64(ms / 1000.0))
-            .collect())
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

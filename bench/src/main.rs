@@ -4,14 +4,13 @@
 //! may be compared.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
-mod catalog;
 mod driver;
 mod floor;
 mod gateway;
@@ -20,33 +19,24 @@ mod peer;
 mod plan;
 mod probe;
 mod programs;
-mod progress;
 mod python;
-mod report;
+mod results;
 mod samples;
 mod subject;
 
-use plan::{Extent, Group};
-use progress::note;
-use report::machine::Circumstances;
-use report::results::Results;
-use report::{chart, table};
-use samples::Samples;
+use plan::Extent;
+use results::{Results, circumstances};
 use subject::Subject;
+
+/// Writes the tables and the chart.
+const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/report.py");
 
 /// Measures Cellblock beside `python -c`, ipykernel, bwrap, runsc and what the kernel allows at best.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
 struct Args {
-    /// A few turns of everything, to see that it works
-    #[arg(long)]
-    quick: bool,
-    /// Only these, by name
-    #[arg(long, num_args = 1.., value_name = "NAME")]
-    only: Vec<Group>,
-    /// Leaves out peers and floors
-    #[arg(long)]
-    alone: bool,
+    #[command(flatten)]
+    extent: Extent,
     /// Measures nothing: writes the table and the chart of the results that are there
     #[arg(long)]
     render: bool,
@@ -63,21 +53,18 @@ fn main() -> Result<ExitCode> {
         return floor::serve_namespaces().map(|()| ExitCode::SUCCESS);
     }
     let args = Args::parse();
-    let results = if args.render {
-        Results::read(&args.output)?
-    } else {
+    if !args.render {
         open_many_files()?;
-        let results = tokio::runtime::Runtime::new()
+        tokio::runtime::Runtime::new()
             .context("start the runtime")?
-            .block_on(measure(&args))?;
-        results.write(&args.output)?;
-        results
-    };
-    show(&results);
-    std::fs::write(&args.chart, chart::svg(&results.samples))
-        .with_context(|| format!("draw `{}`", args.chart.display()))?;
-    // They are told in the report; a script should notice too.
-    Ok(if results.failures.is_empty() {
+            .block_on(measure(&args))?
+            .write(&args.output)?;
+    }
+    let mut report = Command::new("python3");
+    report.args(["-B", REPORT, "--results"]).arg(&args.output);
+    let status = report.arg("--chart").arg(&args.chart).status();
+    // It fails if a turn did: that is in the report; a script should notice too.
+    Ok(if status.context("report with `python3`")?.success() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -88,39 +75,42 @@ async fn measure(args: &Args) -> Result<Results> {
     let started = Instant::now();
     let subject = Subject::start().await?;
     let mut results = Results {
-        circumstances: Circumstances::of(&subject.image),
+        circumstances: circumstances(&subject.image),
         ..Results::default()
     };
-    let extent = Extent {
-        quick: args.quick,
-        only: &args.only,
-        alone: args.alone,
-    };
-    let (plans, missing) = plan::make(&subject, extent)?;
-    let mut samples = Samples::default();
-    results.failures = probe::run(plans, &mut samples).await;
+    let (probes, missing) = plan::make(&subject, &args.extent)?;
+    (results.samples, results.failures) = probe::run(probes).await;
     results.missing = missing;
-    results.samples = samples;
-    results.circumstances.seconds = started.elapsed().as_secs();
-    note(&format!("took {} s", results.circumstances.seconds));
+    let seconds = started.elapsed().as_secs();
+    results.circumstances["seconds"] = seconds.into();
+    note(&format!("took {seconds} s"));
     Ok(results)
 }
 
 /// Raises the limit of open files: hundreds of sessions have some thousand descriptors, and a login
 /// session usually allows a thousand.
 fn open_many_files() -> Result<()> {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    )
-    .context("raise the limit of open files")
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).context("raise the limit of open files")
 }
 
-#[expect(clippy::print_stdout, reason = "this program is a command for developers")]
-fn show(results: &Results) {
-    println!("{}", table::markdown(results));
+/// Prints one line to stderr while a run runs.
+#[expect(clippy::print_stderr, reason = "this program is a command for developers")]
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_passes_its_tests() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
+        let mut tests = Command::new("python3");
+        tests.args(["-B", "-m", "unittest", "test_report"]);
+        let tested = tests.current_dir(folder).output().unwrap();
+        assert!(tested.status.success(), "{tested:?}");
+    }
 }

@@ -34,7 +34,7 @@ impl Memory {
 }
 
 /// This program's sandboxes, by what their processes are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ProcessTree {
     /// Guests and kernels: what a session costs.
     pub(crate) sessions: Memory,
@@ -60,81 +60,81 @@ impl ProcessTree {
     pub(crate) fn below(root: u32) -> Result<Self> {
         let all = processes()?;
         let ours = below(&all, root);
-        let named = |names: &[&str]| -> Vec<u32> {
-            let wanted = |pid: &&u32| names.contains(&all[*pid].name.as_str());
-            ours.iter().filter(wanted).copied().collect()
-        };
-        let keeps = named(&[KEEP]);
+        let keeps = ours.iter().filter(|pid| all[*pid].0 == KEEP);
         let template = ours.iter().filter(|pid| {
-            let process = &all[*pid];
-            process.name.starts_with("python") && keeps.contains(&process.parent)
+            let (name, parent) = &all[*pid];
+            name.starts_with("python") && all.get(parent).is_some_and(|(name, _)| name == KEEP)
         });
-        let launcher = keeps.iter().flat_map(|keep| [*keep, all[keep].parent]);
+        let sessions = ours.iter().filter(|pid| SESSION.contains(&all[*pid].0.as_str()));
         Ok(Self {
-            sessions: Memory::of(named(&["cellblock-guest", "cellblock-py"])),
+            launcher: Memory::of(keeps.flat_map(|keep| [*keep, all[keep].1])),
             template: Memory::of(template.copied()),
-            launcher: Memory::of(launcher),
+            sessions: Memory::of(sessions.copied()),
         })
     }
 }
 
-/// The first process of the outer wall, as tools on the host show it.
-const KEEP: &str = "cellblock-keep";
-
-struct ProcessRow {
-    name: String,
-    parent: u32,
+/// Returns the kernels below this process, which include standbys.
+pub(crate) fn kernels() -> Result<Vec<u32>> {
+    let all = processes()?;
+    let ours = below(&all, std::process::id()).into_iter();
+    Ok(ours.filter(|pid| all[pid].0 == SESSION[1]).collect())
 }
 
-/// Every process of the machine by its id.
-fn processes() -> Result<HashMap<u32, ProcessRow>> {
-    let mut found = HashMap::new();
-    for entry in fs::read_dir("/proc").context("list processes")?.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else {
-            continue;
-        };
-        if let Some((name, parent)) = parse(&stat) {
-            let name = name.to_owned();
-            found.insert(pid, ProcessRow { name, parent });
-        }
-    }
-    Ok(found)
+/// Returns the milliseconds that a process has run, unless it has ended.
+pub(crate) fn cpu_time(pid: u32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let nanoseconds: f64 = stat.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds / 1e6)
+}
+
+/// The first process of the outer wall, as tools on the host show it.
+const KEEP: &str = "cellblock-keep";
+/// The processes of a session.
+const SESSION: [&str; 2] = ["cellblock-guest", "cellblock-py"];
+
+/// Names and parents by process.
+type Processes = HashMap<u32, (String, u32)>;
+
+/// Every process of the machine.
+fn processes() -> Result<Processes> {
+    let entries = fs::read_dir("/proc").context("list processes")?.flatten();
+    let process = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((pid, parse(&stat)?))
+    };
+    Ok(entries.filter_map(process).collect())
 }
 
 /// The descendants of a process. Other programs' sandboxes on the machine are none of them.
-fn below(all: &HashMap<u32, ProcessRow>, root: u32) -> Vec<u32> {
+fn below(all: &Processes, root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for (pid, process) in all {
-        children.entry(process.parent).or_default().push(*pid);
+    for (pid, (_, parent)) in all {
+        children.entry(*parent).or_default().push(*pid);
     }
-    let mut found = Vec::new();
-    let mut open = vec![root];
-    while let Some(parent) = open.pop() {
-        let next = children.remove(&parent).unwrap_or_default();
-        open.extend(&next);
-        found.extend(next);
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(children.remove(&parent).unwrap_or_default());
+        next += 1;
     }
-    found
+    found.split_off(1)
 }
 
 /// A process's name and its parent's id. The name may hold spaces and parentheses.
-fn parse(stat: &str) -> Option<(&str, u32)> {
+fn parse(stat: &str) -> Option<(String, u32)> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let name = head.split_once('(')?.1;
-    let parent = rest.split(' ').nth(1)?.parse().ok()?;
-    Some((name, parent))
+    Some((name.to_owned(), rest.split(' ').nth(1)?.parse().ok()?))
 }
 
 /// Bytes that the machine could still give to programs.
 pub(crate) fn available() -> Result<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").context("read the machine's memory")?;
-    Ok(field(&meminfo, "MemAvailable:"))
+    read("meminfo", "MemAvailable:")
 }
 
-/// Maximum growth of a process's memory since the start, in bytes.
+/// Maximum growth of a process's memory since the start.
 #[derive(Debug)]
 pub(crate) struct Peak {
     process: u32,
@@ -142,39 +142,36 @@ pub(crate) struct Peak {
 }
 
 impl Peak {
-    /// Starts over for this process.
-    pub(crate) fn start() -> Result<Self> {
-        Self::of(std::process::id())
-    }
-
-    /// Starts over for any process.
+    /// Starts over for a process.
     pub(crate) fn of(process: u32) -> Result<Self> {
         // `proc(5)`: 5 resets the peak to what is resident now.
         fs::write(format!("/proc/{process}/clear_refs"), "5").context("reset the peak of memory")?;
-        Ok(Self {
-            process,
-            before: status(process, "VmRSS:")?,
-        })
+        let before = read(&format!("{process}/status"), "VmRSS:")?;
+        Ok(Self { process, before })
     }
 
-    /// The growth so far.
-    pub(crate) fn growth(&self) -> Result<u64> {
-        Ok(status(self.process, "VmHWM:")?.saturating_sub(self.before))
+    /// The growth so far, in mebibytes.
+    pub(crate) fn growth(&self) -> Result<f64> {
+        let most = read(&format!("{}/status", self.process), "VmHWM:")?;
+        Ok(mebibytes(most.saturating_sub(self.before)))
     }
 }
 
-fn status(process: u32, name: &str) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).context("read a process's memory")?;
-    Ok(field(&status, name))
+fn read(file: &str, name: &str) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{file}")).with_context(|| format!("read `/proc/{file}`"))?;
+    Ok(field(&text, name))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of memory fit a double")]
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// A line such as `Pss:   12 kB`, in bytes; 0 without it.
 fn field(text: &str, name: &str) -> u64 {
-    text.lines()
-        .find_map(|line| line.strip_prefix(name))
-        .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
-        .unwrap_or(0)
-        * 1024
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    let kib = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
 }
 
 #[cfg(test)]
@@ -183,28 +180,22 @@ mod tests {
 
     #[test]
     fn a_name_with_spaces_and_parentheses_does_not_hide_the_parent() {
-        assert_eq!(parse("12 (a) b (c)) S 7 12 12 0"), Some(("a) b (c)", 7)));
+        let parsed = parse("12 (a) b (c)) S 7 12 12 0");
+        assert_eq!(parsed, Some(("a) b (c)".to_owned(), 7)));
         assert_eq!(parse("nonsense"), None);
     }
 
     #[test]
     fn descendants_are_found_at_any_depth_and_others_are_not() {
-        let process = |parent| ProcessRow {
-            name: String::new(),
-            parent,
-        };
-        let all = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)].map(|(pid, parent)| (pid, process(parent)));
-        let mut found = below(&all.into(), 2);
-        found.sort_unstable();
-        assert_eq!(found, [3, 4]);
+        let all = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)];
+        let all = all.map(|(pid, parent)| (pid, (String::new(), parent)));
+        assert_eq!(below(&all.into(), 2), [3, 4]);
     }
 
     #[test]
     fn fields_are_read_in_bytes() {
-        assert_eq!(
-            field("Rss:  9 kB\nPss:                  12 kB\n", "Pss:"),
-            12 * 1024
-        );
+        let text = "Rss:  9 kB\nPss:                  12 kB\n";
+        assert_eq!(field(text, "Pss:"), 12 * 1024);
         assert_eq!(field("Rss:  9 kB\n", "Pss:"), 0);
     }
 
@@ -217,13 +208,11 @@ mod tests {
 
     #[test]
     fn memory_that_was_used_and_given_back_is_in_the_peak() {
-        let peak = Peak::start().unwrap();
+        let peak = Peak::of(std::process::id()).unwrap();
         let large = vec![1_u8; 64 << 20];
-        assert_eq!(
-            large.iter().map(|byte| usize::from(*byte)).sum::<usize>(),
-            64 << 20
-        );
+        let sum: usize = large.iter().map(|byte| usize::from(*byte)).sum();
+        assert_eq!(sum, 64 << 20);
         drop(large);
-        assert!(peak.growth().unwrap() >= 60 << 20);
+        assert!(peak.growth().unwrap() >= 60.0);
     }
 }

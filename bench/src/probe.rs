@@ -1,87 +1,81 @@
 //! A probe takes samples when it is its turn; rounds give everyone turns, so that noise hits all alike.
 
-use std::pin::Pin;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use anyhow::Result;
+use futures_util::future::LocalBoxFuture;
 
-use crate::progress::note;
-use crate::samples::Samples;
+use crate::note;
+use crate::samples::{ProbeTurn, Samples};
 
 /// Cellblock's name in those of series.
 pub(crate) const WHO: &str = "cellblock";
-
-/// Work of a probe in one turn.
-pub(crate) type SampleFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+/// Rounds at a time, where rounds in a second are counted.
+pub(crate) const WIDTHS: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Something that is measured, turn by turn.
-pub(crate) trait Probe {
-    /// Whom it measures.
-    fn who(&self) -> &'static str;
-    /// Returns its name, for messages.
-    fn what(&self) -> &'static str;
-    /// Takes the samples of one turn.
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a>;
+pub(crate) struct Probe {
+    /// Number of turns.
+    turns: usize,
+    /// Name of the measured program, in those of series.
+    who: &'static str,
+    /// Name for messages; often that of a series.
+    what: &'static str,
+    run: Box<dyn Fn(ProbeTurn) -> LocalBoxFuture<'static, Result<()>>>,
 }
 
-/// Makes a probe of Cellblock of a type that has a `run`.
-macro_rules! probe {
-    ($probe:ty, $what:literal) => {
-        impl $crate::probe::Probe for $probe {
-            fn who(&self) -> &'static str {
-                $crate::probe::WHO
-            }
-
-            fn what(&self) -> &'static str {
-                $what
-            }
-
-            fn sample<'a>(
-                &'a mut self,
-                samples: &'a mut $crate::samples::Samples,
-            ) -> $crate::probe::SampleFuture<'a> {
-                Box::pin(self.run(samples))
-            }
+impl Probe {
+    pub(crate) fn new(
+        turns: usize,
+        who: &'static str,
+        what: &'static str,
+        run: impl AsyncFn(&ProbeTurn) -> Result<()> + 'static,
+    ) -> Self {
+        let run = Rc::new(run);
+        Self {
+            turns,
+            who,
+            what,
+            run: Box::new(move |turn| {
+                let run = Rc::clone(&run);
+                Box::pin(async move { run(&turn).await })
+            }),
         }
-    };
-}
-pub(crate) use probe;
-
-/// A probe with the number of its turns.
-pub(crate) struct ProbePlan {
-    pub(crate) turns: usize,
-    pub(crate) probe: Box<dyn Probe>,
+    }
 }
 
 /// A probe that failed this often in a row has no more turns.
 const GIVE_UP: usize = 3;
 
-/// Runs all probes, their turns spread evenly over the rounds. Answers what failed; a failure costs
-/// its turn only.
-pub(crate) async fn run(plans: Vec<ProbePlan>, samples: &mut Samples) -> Vec<String> {
-    let rounds = plans.iter().map(|plan| plan.turns).max().unwrap_or(0);
+/// Runs all probes, their turns spread evenly over the rounds. Returns the samples, and what failed; a
+/// failure costs its turn only.
+pub(crate) async fn run(probes: Vec<Probe>) -> (Samples, Vec<String>) {
+    let shared = Rc::new(RefCell::new(Samples::new()));
+    let rounds = probes.iter().map(|probe| probe.turns).max().unwrap_or(0);
     let mut failures = Vec::new();
-    let mut in_a_row = vec![0_usize; plans.len()];
-    let mut plans = plans;
+    let mut in_a_row = vec![0_usize; probes.len()];
     for round in 0..rounds {
         if round % (rounds / 10).max(1) == 0 {
             note(&format!("round {} of {rounds}", round + 1));
         }
-        for (plan, in_a_row) in plans.iter_mut().zip(&mut in_a_row) {
-            if *in_a_row >= GIVE_UP || !is_due(round, rounds, plan.turns) {
+        for (probe, in_a_row) in probes.iter().zip(&mut in_a_row) {
+            if *in_a_row >= GIVE_UP || !is_due(round, rounds, probe.turns) {
                 continue;
             }
-            match plan.probe.sample(samples).await {
-                Ok(()) => *in_a_row = 0,
-                Err(error) => {
-                    *in_a_row += 1;
-                    let failure = format!("{}, {}: {error:#}", plan.probe.who(), plan.probe.what());
-                    note(&format!("FAILED {failure}"));
-                    failures.push(failure);
-                }
-            }
+            let Probe { who, what, .. } = *probe;
+            let samples = Rc::clone(&shared);
+            let Err(error) = (probe.run)(ProbeTurn { who, what, samples }).await else {
+                *in_a_row = 0;
+                continue;
+            };
+            *in_a_row += 1;
+            let failure = format!("{who}, {what}: {error:#}");
+            note(&format!("FAILED {failure}"));
+            failures.push(failure);
         }
     }
-    failures
+    (shared.take(), failures)
 }
 
 /// Whether one of `turns` turns, spread over all rounds, falls into this round.
@@ -91,45 +85,22 @@ const fn is_due(round: usize, rounds: usize, turns: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    use anyhow::bail;
+    use anyhow::ensure;
 
     use super::*;
 
-    struct CallRecorder(&'static str, Rc<RefCell<Vec<&'static str>>>);
-
-    impl Probe for CallRecorder {
-        fn who(&self) -> &'static str {
-            self.0
-        }
-        fn what(&self) -> &'static str {
-            "order"
-        }
-        fn sample<'a>(&'a mut self, _: &'a mut Samples) -> SampleFuture<'a> {
-            self.1.borrow_mut().push(self.0);
-            let fails = self.0 == "broken";
-            Box::pin(async move {
-                if fails {
-                    bail!("no");
-                }
-                Ok(())
-            })
-        }
-    }
-
     async fn order(turns: &[(&'static str, usize)]) -> (Vec<&'static str>, Vec<String>) {
         let seen = Rc::new(RefCell::new(Vec::new()));
-        let plans = turns
-            .iter()
-            .map(|(who, turns)| ProbePlan {
-                turns: *turns,
-                probe: Box::new(CallRecorder(who, Rc::clone(&seen))),
+        let recorder = |(who, turns): &(&'static str, usize)| {
+            let seen = Rc::clone(&seen);
+            Probe::new(*turns, who, "order", async move |turn: &ProbeTurn| {
+                seen.borrow_mut().push(turn.who);
+                ensure!(turn.who != "broken", "no");
+                Ok(())
             })
-            .collect();
-        let failures = run(plans, &mut Samples::default()).await;
-        (Rc::try_unwrap(seen).unwrap().into_inner(), failures)
+        };
+        let (_, failures) = run(turns.iter().map(recorder).collect()).await;
+        (seen.take(), failures)
     }
 
     #[tokio::test]

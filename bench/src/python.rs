@@ -1,13 +1,14 @@
 //! The image's own interpreter, run on the host: what every peer and floor runs, so that all have
 //! the same libraries.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use cellblock_image::OpenImage;
 
-use crate::programs::{MAKE_FRAME, ROWS_SIZE, rows};
+use crate::programs::{FRAME_OUT, PRINT_CHART, PRINT_SUM, ROWS_SIZE, rows};
 
 /// Directory for things that peers need and that are made once.
 const PLACE: &str = "target/bench-peer";
@@ -15,11 +16,15 @@ const PLACE: &str = "target/bench-peer";
 /// The interpreter, and what its processes are given.
 #[derive(Clone, Debug)]
 pub(crate) struct Python {
-    pub(crate) program: PathBuf,
+    /// Name of the way to start it, in those of series.
+    pub(crate) who: &'static str,
+    /// Command before the interpreter; empty without a wall.
+    pub(crate) wall: Vec<OsString>,
+    program: PathBuf,
     /// The directory that holds it and all of its libraries.
     pub(crate) root: PathBuf,
     /// The environment, all of it.
-    pub(crate) environment: Vec<(String, String)>,
+    environment: Vec<(&'static str, OsString)>,
     /// The image's version of Python.
     pub(crate) version: String,
     /// The modules that the template imports.
@@ -34,61 +39,78 @@ impl Python {
         let place = Path::new(PLACE).join(&image.id()[..16]);
         std::fs::create_dir_all(place.join("matplotlib")).context("make a place for peers")?;
         let place = place.canonicalize().context("find the place for peers")?;
-        let mut environment = vec![
-            ("PATH".into(), "/usr/bin:/bin".into()),
-            ("HOME".into(), "/tmp".into()),
-            ("LANG".into(), "C.UTF-8".into()),
-            ("MPLBACKEND".into(), "Agg".into()),
-            (
-                "MPLCONFIGDIR".into(),
-                place.join("matplotlib").display().to_string(),
-            ),
+        let manifest = image.manifest();
+        let mut environment: Vec<(&str, OsString)> = vec![
+            ("PATH", "/usr/bin:/bin".into()),
+            ("HOME", "/tmp".into()),
+            ("LANG", "C.UTF-8".into()),
+            ("MPLBACKEND", "Agg".into()),
+            ("MPLCONFIGDIR", place.join("matplotlib").into()),
             // The image is not to change by being measured.
-            ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
+            ("PYTHONDONTWRITEBYTECODE", "1".into()),
         ];
-        if let Some(path) = &image.manifest().library_path {
-            environment.push(("LD_LIBRARY_PATH".into(), root.join(path).display().to_string()));
-        }
+        let libraries = manifest.library_path.as_ref().map(|path| root.join(path));
+        environment.extend(libraries.map(|path| ("LD_LIBRARY_PATH", path.into())));
         Ok(Self {
-            program: root.join(&image.manifest().interpreter),
+            who: "python",
+            wall: Vec::new(),
+            program: root.join(&manifest.interpreter),
             root,
             environment,
-            version: image.manifest().python.clone(),
-            preload: image.manifest().preload.clone(),
+            version: manifest.python.clone(),
+            preload: manifest.preload.clone(),
             place,
         })
     }
 
+    /// The same behind a wall, if it works there.
+    pub(crate) fn behind(&self, who: &'static str, wall: Vec<OsString>) -> Result<Self> {
+        let mut walled = self.clone();
+        (walled.who, walled.wall) = (who, wall);
+        walled.run(Some(PRINT_SUM), &[], 2)?;
+        Ok(walled)
+    }
+
     /// The interpreter with its environment and nothing of ours.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command
-            .args(["-s", "-P"])
-            .env_clear()
-            .envs(self.environment.iter().cloned());
+        let mut command = self.inside(self.program.as_os_str());
+        let environment = self.environment.iter().cloned();
+        command.args(["-s", "-P"]).env_clear().envs(environment);
         command
     }
 
-    /// Runs a program to its end and answers what it printed.
-    pub(crate) fn run(&self, code: &str, arguments: &[&Path]) -> Result<String> {
-        let output = self
-            .command()
-            .args(["-c", code])
-            .args(arguments)
-            .output()
-            .context("start the image's Python")?;
+    /// A program inside of the wall.
+    fn inside(&self, program: &OsStr) -> Command {
+        let mut words = self.wall.iter().map(OsString::as_os_str).chain([program]);
+        let mut command = Command::new(words.next().unwrap_or(program));
+        command.args(words);
+        command
+    }
+
+    /// Runs a program to its end, reading all that it prints: at least so many bytes. Without code it is
+    /// `true`, without Python.
+    pub(crate) fn run(&self, code: Option<&str>, arguments: &[&Path], bytes: usize) -> Result<Output> {
+        let mut command = match code {
+            Some(_) => self.command(),
+            None => self.inside("/usr/bin/true".as_ref()),
+        };
+        command.args(code.into_iter().flat_map(|code| ["-c", code]));
+        let output = command.args(arguments).stdin(Stdio::null()).output();
+        let output = output.with_context(|| format!("start {}; is it installed?", self.who))?;
+        let (status, printed) = (output.status, output.stdout.len());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let errors: String = errors.chars().take(2000).collect();
         ensure!(
-            output.status.success(),
-            "the image's Python ended with {}: {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
+            status.success() && printed >= bytes,
+            "{} ended with {status} after {printed} bytes: {errors}",
+            self.who
         );
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        Ok(output)
     }
 
     /// Makes what is made once: the cache of fonts, which every peer may read.
     pub(crate) fn prepare(&self) -> Result<()> {
-        self.run(crate::programs::PRINT_CHART, &[]).map(drop)
+        self.run(Some(PRINT_CHART), &[], 0).map(drop)
     }
 
     /// So many megabytes of rows as a JSON file.
@@ -104,8 +126,7 @@ impl Python {
         let file = self.place.join("frame.parquet");
         if !file.exists() {
             let half = file.with_extension("half");
-            let code = format!("import sys\n{MAKE_FRAME}frame.to_parquet(sys.argv[1])");
-            self.run(&code, &[&half])?;
+            self.run(Some(FRAME_OUT), &[&half], 0)?;
             std::fs::rename(half, &file).context("keep the table as Parquet")?;
         }
         Ok(file)

@@ -4,52 +4,47 @@ use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::WHO;
-use crate::probe::{Probe, SampleFuture};
-use crate::programs::{SHOUT_BYTES, SUM};
+use crate::driver::OwnedChild;
+use crate::programs::SUM;
 use crate::python::Python;
-use crate::samples::Samples;
+use crate::samples::ProbeTurn;
 
 const DRIVER: &str = include_str!("../../floors/echo.py");
 
 /// A process that evaluates what it is sent.
 #[derive(Debug)]
 pub(crate) struct Echo {
-    child: Child,
+    child: OwnedChild,
     channel: UnixStream,
     stdout: ChildStdout,
 }
 
+/// A process that several probes ask.
+pub(crate) type SharedEcho = Rc<RefCell<Echo>>;
+
 impl Echo {
-    pub(crate) fn start(python: &Python) -> Result<Rc<RefCell<Self>>> {
+    pub(crate) fn start(python: &Python) -> Result<SharedEcho> {
         let (channel, theirs) = UnixStream::pair().context("make a socket pair")?;
-        let mut child = python
-            .command()
-            .args(["-c", DRIVER])
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("start the image's Python")?;
+        let mut command = python.command();
+        command.args(["-c", DRIVER]).stdin(OwnedFd::from(theirs));
+        command.stdout(Stdio::piped());
+        let mut child = command.spawn().context("start the image's Python")?;
         let stdout = child.stdout.take().context("the process has no stdout")?;
         let mut echo = Self {
-            child,
+            child: OwnedChild(child),
             channel,
             stdout,
         };
-        echo.ask(SUM, "2")?;
+        echo.send(SUM)?;
+        echo.expect("2")?;
         Ok(Rc::new(RefCell::new(echo)))
-    }
-
-    fn ask(&mut self, text: &str, expected: &str) -> Result<()> {
-        self.send(text)?;
-        self.expect(expected)
     }
 
     fn send(&mut self, text: &str) -> Result<()> {
@@ -63,95 +58,53 @@ impl Echo {
         self.channel.read_exact(&mut length).context("receive a frame")?;
         let mut text = vec![0; usize::try_from(u32::from_be_bytes(length))?];
         self.channel.read_exact(&mut text).context("receive a frame")?;
-        ensure!(
-            text == expected.as_bytes(),
-            "`{}` came instead of `{expected}`",
-            String::from_utf8_lossy(&text)
-        );
+        let came = String::from_utf8_lossy(&text);
+        ensure!(came == expected, "`{came}` came instead of `{expected}`");
         Ok(())
     }
-}
 
-impl Drop for Echo {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Message to the child.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum EchoMessage {
-    /// So many sums.
-    Sum(usize),
-    /// So many loops, which are stopped by a signal.
-    Loop(usize),
-    /// Ten megabytes on stdout.
-    Stdout,
-}
-
-/// One thing that is measured of it.
-pub(crate) struct EchoProbe {
-    pub(crate) echo: Rc<RefCell<Echo>>,
-    pub(crate) said: EchoMessage,
-}
-
-impl EchoProbe {
-    fn run(&self, samples: &mut Samples) -> Result<()> {
-        let mut echo = self.echo.borrow_mut();
-        match self.said {
-            EchoMessage::Sum(times) => {
-                for _ in 0..times {
-                    let started = Instant::now();
-                    echo.ask(SUM, "2")?;
-                    samples.time(WHO, "round_trip", started.elapsed());
-                }
-            }
-            EchoMessage::Loop(times) => {
-                let pid = Pid::from_child(&echo.child);
-                for _ in 0..times {
-                    echo.ask("spin()", "go")?;
-                    let started = Instant::now();
-                    kill_process(pid, Signal::INT).context("interrupt the process")?;
-                    echo.expect("interrupted")?;
-                    samples.time(WHO, "interrupt", started.elapsed());
-                }
-            }
-            EchoMessage::Stdout => {
-                let started = Instant::now();
-                echo.send(&format!("shout({SHOUT_BYTES})"))?;
-                let mut rest = usize::try_from(SHOUT_BYTES)?;
-                let mut buffer = vec![0; 64 * 1024];
-                while rest > 0 {
-                    let read = echo
-                        .stdout
-                        .read(&mut buffer)
-                        .context("read the process's stdout")?;
-                    ensure!(read > 0, "the process ended");
-                    rest = rest.saturating_sub(read);
-                }
-                echo.expect("None")?;
-                samples.time(WHO, "stdout", started.elapsed());
-            }
+    /// Measures so many sums.
+    pub(crate) fn sums(echo: &SharedEcho, turn: &ProbeTurn, times: usize) -> Result<()> {
+        let mut echo = echo.borrow_mut();
+        for _ in 0..times {
+            let started = Instant::now();
+            echo.send(SUM)?;
+            echo.expect("2")?;
+            turn.time("round_trip", started.elapsed());
         }
         Ok(())
     }
-}
 
-impl Probe for EchoProbe {
-    fn who(&self) -> &'static str {
-        WHO
-    }
-
-    fn what(&self) -> &'static str {
-        match self.said {
-            EchoMessage::Sum(_) => "round_trip",
-            EchoMessage::Loop(_) => "interrupt",
-            EchoMessage::Stdout => "stdout",
+    /// Measures so many loops, which are stopped by a signal.
+    pub(crate) fn loops(echo: &SharedEcho, turn: &ProbeTurn, times: usize) -> Result<()> {
+        let mut echo = echo.borrow_mut();
+        let pid = Pid::from_child(&echo.child.0);
+        for _ in 0..times {
+            echo.send("spin()")?;
+            echo.expect("go")?;
+            let started = Instant::now();
+            kill_process(pid, Signal::INT).context("interrupt the process")?;
+            echo.expect("interrupted")?;
+            turn.time("interrupt", started.elapsed());
         }
+        Ok(())
     }
 
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(async move { self.run(samples) })
+    /// Measures so many bytes on stdout.
+    pub(crate) fn stdout(echo: &SharedEcho, turn: &ProbeTurn, bytes: usize) -> Result<()> {
+        let mut echo = echo.borrow_mut();
+        let started = Instant::now();
+        echo.send(&format!("shout({bytes})"))?;
+        let mut rest = bytes;
+        let mut buffer = vec![0; 64 * 1024];
+        while rest > 0 {
+            let read = echo.stdout.read(&mut buffer);
+            let read = read.context("read the process's stdout")?;
+            ensure!(read > 0, "the process ended");
+            rest = rest.saturating_sub(read);
+        }
+        echo.expect("None")?;
+        turn.time("stdout", started.elapsed());
+        Ok(())
     }
 }

@@ -3,19 +3,23 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use reqwest::Client;
 use serde_json::{Value, json};
 
 use super::provider::{ModelScript, clock};
 
-/// Server that is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestTarget {
-    /// The provider itself, for Chat Completions.
-    Provider(SocketAddr),
-    /// The gateway, for a response.
-    Gateway(SocketAddr),
+/// Server that is called, and text that marks parts of its streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestTarget {
+    address: SocketAddr,
+    path: &'static str,
+    /// The body's fields, except the model.
+    input: fn() -> Value,
+    /// The text before the delta in the events that have one.
+    before_text: &'static str,
+    /// A part of the last event before the end mark.
+    at_the_end: &'static str,
 }
 
 /// A stream that was read to its end.
@@ -32,49 +36,40 @@ pub(crate) struct StreamReport {
 }
 
 impl RequestTarget {
-    fn address(self) -> String {
-        match self {
-            Self::Provider(address) => format!("http://{address}/v1/chat/completions"),
-            Self::Gateway(address) => format!("http://{address}/v1/responses"),
+    /// The provider itself, for Chat Completions.
+    pub(crate) fn provider(address: SocketAddr) -> Self {
+        Self {
+            address,
+            path: "/v1/chat/completions",
+            input: || json!({"messages": [{"role": "user", "content": "Go on."}]}),
+            before_text: "\"content\":\"",
+            at_the_end: "\"finish_reason\":\"stop\"",
         }
     }
 
-    fn body(self, script: ModelScript) -> Value {
-        let model = script.model();
-        match self {
-            Self::Provider(_) => {
-                json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "Go on."}]})
-            }
-            Self::Gateway(_) if script.code.is_some() => {
-                let tool = json!({"type": "code_interpreter", "container": {"type": "auto"}});
-                json!({"model": model, "stream": true, "store": false, "input": "Go on.", "tools": [tool]})
-            }
-            Self::Gateway(_) => json!({"model": model, "stream": true, "store": false, "input": "Go on."}),
-        }
-    }
-
-    /// Returns the text before the delta in the events that have one.
-    const fn before_text(self) -> &'static str {
-        match self {
-            Self::Provider(_) => "\"content\":\"",
-            Self::Gateway(_) => "\"delta\":\"",
-        }
-    }
-
-    /// Returns the text that marks the last event before the end mark.
-    const fn at_the_end(self) -> &'static str {
-        match self {
-            Self::Provider(_) => "\"finish_reason\":\"stop\"",
-            Self::Gateway(_) => "\"type\":\"response.completed\"",
+    /// The gateway, for a response.
+    pub(crate) fn gateway(address: SocketAddr) -> Self {
+        Self {
+            address,
+            path: "/v1/responses",
+            input: || json!({"store": false, "input": "Go on."}),
+            before_text: "\"delta\":\"",
+            at_the_end: "\"type\":\"response.completed\"",
         }
     }
 
     /// Sends a request; nothing of the answer but its head is read.
-    pub(crate) async fn ask(self, client: &Client, script: ModelScript) -> Result<reqwest::Response> {
+    pub(crate) async fn request(self, client: &Client, script: ModelScript) -> Result<reqwest::Response> {
+        let mut body = (self.input)();
+        body["model"] = script.model().into();
+        body["stream"] = true.into();
+        if script.code.is_some() {
+            body["tools"] = json!([{"type": "code_interpreter", "container": {"type": "auto"}}]);
+        }
         let request = client
-            .post(self.address())
+            .post(format!("http://{}{}", self.address, self.path))
             .header("content-type", "application/json")
-            .body(self.body(script).to_string());
+            .body(body.to_string());
         let answer = request.send().await.context("send a request")?;
         ensure!(
             answer.status().is_success(),
@@ -88,34 +83,29 @@ impl RequestTarget {
     /// Asks, and reads everything.
     pub(crate) async fn read(self, client: &Client, script: ModelScript) -> Result<StreamReport> {
         let started = Instant::now();
-        let mut answer = self.ask(client, script).await?;
+        let mut answer = self.request(client, script).await?;
         let mut frames = Frames::default();
         let mut ages = Vec::with_capacity(script.deltas);
-        let (mut completed, mut done) = (false, false);
+        let (mut completed, mut done, mut ran) = (false, false, false);
         let mut container = None;
-        let mut ran = false;
         while let Some(bytes) = answer.chunk().await.context("read a stream")? {
             let now = clock();
             frames.add(&bytes);
             while let Some(frame) = frames.next() {
-                if let Some(sent) = sent_at(&frame, self.before_text()) {
+                if let Some(sent) = sent_at(&frame, self.before_text) {
                     ages.push(Duration::from_nanos(now.saturating_sub(sent)));
                 }
                 ran |= is_run(&frame);
                 if script.code.is_some() && container.is_none() {
                     container = text_after(&frame, "\"container_id\":\"").map(str::to_owned);
                 }
-                completed |= frame.contains(self.at_the_end());
+                completed |= frame.contains(self.at_the_end);
                 done |= frame.trim_end() == "data: [DONE]";
             }
         }
         ensure!(completed && done, "the stream broke off");
-        ensure!(
-            ages.len() == script.deltas,
-            "{} of {} deltas came",
-            ages.len(),
-            script.deltas
-        );
+        let (came, expected) = (ages.len(), script.deltas);
+        ensure!(came == expected, "{came} of {expected} deltas came");
         Ok(StreamReport {
             total: started.elapsed(),
             ages,
@@ -124,19 +114,13 @@ impl RequestTarget {
         })
     }
 
-    /// Deletes the container of a stream, as a client does that is done with it.
+    /// Deletes the container of a stream.
     pub(crate) async fn forget(self, client: &Client, read: &StreamReport) -> Result<()> {
         let container = read.container.as_deref().context("no code ran")?;
-        let address = match self {
-            Self::Gateway(address) => format!("http://{address}/v1/containers/{container}"),
-            Self::Provider(_) => bail!("a provider has no containers"),
-        };
-        let answer = client
-            .delete(address)
-            .send()
-            .await
-            .context("delete a container")?;
-        ensure!(answer.status().is_success(), "the answer is {}", answer.status());
+        let address = format!("http://{}/v1/containers/{container}", self.address);
+        let answer = client.delete(address).send().await;
+        let status = answer.context("delete a container")?.status();
+        ensure!(status.is_success(), "the answer is {status}");
         Ok(())
     }
 }
@@ -203,11 +187,9 @@ mod tests {
 
     #[test]
     fn a_delta_says_when_it_was_sent() {
-        assert_eq!(
-            sent_at("data: {\"delta\":\"      12\"}", "\"delta\":\""),
-            Some(12)
-        );
-        assert_eq!(sent_at("data: {\"delta\":\"x\"}", "\"delta\":\""), None);
-        assert_eq!(sent_at("data: [DONE]", "\"delta\":\""), None);
+        let sent = |frame| sent_at(frame, "\"delta\":\"");
+        assert_eq!(sent("data: {\"delta\":\"      12\"}"), Some(12));
+        assert_eq!(sent("data: {\"delta\":\"x\"}"), None);
+        assert_eq!(sent("data: [DONE]"), None);
     }
 }

@@ -26,29 +26,11 @@ pub(crate) struct ModelScript {
     /// Bytes of each.
     pub(crate) size: usize,
     /// Code that is run before.
-    pub(crate) code: Option<ProbeCode>,
+    pub(crate) code: Option<&'static str>,
 }
 
-/// Code that the model runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProbeCode {
-    /// `1+1`.
-    Sum,
-    /// A table and a chart of it.
-    Chart,
-}
-
-impl ProbeCode {
-    const ALL: [Self; 2] = [Self::Sum, Self::Chart];
-
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Sum => SUM,
-            Self::Chart => CHART,
-        }
-    }
-}
-
+/// Code that models run; the name of a model has its position.
+const CODES: [Option<&str>; 3] = [None, Some(SUM), Some(CHART)];
 /// Bytes of a delta that is as short as a model's.
 const SHORT: usize = 20;
 
@@ -63,7 +45,7 @@ impl ModelScript {
     }
 
     /// Code, and one delta after it.
-    pub(crate) const fn code(code: ProbeCode) -> Self {
+    pub(crate) const fn code(code: &'static str) -> Self {
         Self {
             code: Some(code),
             ..Self::text(1, Duration::ZERO)
@@ -72,22 +54,20 @@ impl ModelScript {
 
     /// The name of the model that answers so.
     pub(crate) fn model(self) -> String {
-        let code = self.code.map_or(0, |code| code as usize + 1);
+        let code = CODES.iter().position(|code| *code == self.code);
+        let code = code.expect("a model runs code that has a position");
         let pause = self.pause.as_micros();
         format!("script-{}-{pause}-{}-{code}", self.deltas, self.size)
     }
 
     fn of(model: &str) -> Option<Self> {
         let mut parts = model.strip_prefix("script-")?.split('-');
-        let mut number = || parts.next()?.parse::<u64>().ok();
+        let mut number = || parts.next()?.parse::<u32>().ok();
         Some(Self {
             deltas: usize::try_from(number()?).ok()?,
-            pause: Duration::from_micros(number()?),
+            pause: Duration::from_micros(number()?.into()),
             size: usize::try_from(number()?).ok()?,
-            code: match usize::try_from(number()?).ok()? {
-                0 => None,
-                code => Some(*ProbeCode::ALL.get(code - 1)?),
-            },
+            code: *CODES.get(usize::try_from(number()?).ok()?)?,
         })
     }
 }
@@ -101,12 +81,9 @@ pub(crate) fn clock() -> u64 {
 
 /// Serves until this program ends, and answers where.
 pub(crate) async fn start() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .context("listen for requests to the model")?;
-    let address = listener
-        .local_addr()
-        .context("listen for requests to the model")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.context("listen for requests to the model")?;
+    let address = listener.local_addr()?;
     let router = Router::new().route("/v1/chat/completions", post(answer));
     // It is served as long as the program runs, which is why nobody waits for it.
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -131,8 +108,8 @@ async fn answer(Json(request): Json<Value>) -> Response {
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response()
 }
 
-fn call(code: ProbeCode) -> String {
-    let arguments = json!({"code": code.text()}).to_string();
+fn call(code: &str) -> String {
+    let arguments = json!({"code": code}).to_string();
     let function = json!({"name": "code_interpreter", "arguments": arguments});
     let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
     chunk(&json!({"tool_calls": [call]}), None)
@@ -167,11 +144,11 @@ mod tests {
     #[test]
     fn a_models_name_determines_its_answers() {
         let script = ModelScript {
-            code: Some(ProbeCode::Chart),
+            code: Some(CHART),
             ..ModelScript::text(100, Duration::from_millis(2))
         };
         assert_eq!(script.model(), "script-100-2000-20-2");
-        for code in [None, Some(ProbeCode::Sum), Some(ProbeCode::Chart)] {
+        for code in CODES {
             let script = ModelScript { code, ..script };
             assert_eq!(ModelScript::of(&script.model()), Some(script));
         }

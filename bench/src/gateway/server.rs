@@ -20,7 +20,7 @@ const IMAGES: [&str; 4] = ["images", "refs", "cache", "layers"];
 /// A gateway before a provider. It ends with this value.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     folder: PathBuf,
 }
@@ -31,14 +31,8 @@ impl ServerProcess {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
         let address = free.local_addr().context("find a free port")?;
         drop(free);
-        let program = std::env::current_exe()
-            .context("find this program")?
-            .with_file_name("cellblock");
-        ensure!(
-            program.is_file(),
-            "there is no `{}`; build it with the same profile",
-            program.display()
-        );
+        let program = std::env::current_exe().context("find this program")?;
+        let program = program.with_file_name("cellblock");
         let folder = std::env::temp_dir().join(format!("cellblock-bench-{}", std::process::id()));
         fs::create_dir_all(&folder).context("make the gateway's folder")?;
         let config = folder.join("cellblock.yaml");
@@ -57,7 +51,7 @@ impl ServerProcess {
             .env("CELLBLOCK_HOME", &folder)
             .stdin(Stdio::null())
             .spawn()
-            .with_context(|| format!("start `{}`", program.display()))?;
+            .with_context(|| format!("start `{}`; build it with the same profile", program.display()))?;
         let mut server = Self {
             child,
             address,
@@ -78,11 +72,6 @@ impl ServerProcess {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
-    }
-
-    /// Its process.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 }
 

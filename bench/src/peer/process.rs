@@ -1,187 +1,103 @@
-//! Probes of peers that start a process per run.
+//! Peers that start a process per run: plain Python, in `bwrap`, and in `runsc do`. None of them keeps
+//! anything between runs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::PythonLauncher;
-use crate::catalog::{CONCURRENT, PEER_WIDTH, throughput_name};
-use crate::probe::{Probe, SampleFuture};
-use crate::programs::{FRAME_ROWS, MAKE_FRAME, PRINT_CHART, PRINT_SUM, SHOUT, SHOUT_BYTES};
-use crate::samples::Samples;
+use crate::floor;
+use crate::programs::PRINT_SUM;
+use crate::python::Python;
+use crate::samples::ProbeTurn;
 
-/// Program of a process.
-#[derive(Clone, Debug)]
-pub(crate) enum PeerProgram {
-    /// Does nothing, without Python.
-    True,
-    /// Prints a sum.
-    First,
-    /// A table's summary and a chart.
-    Chart,
-    /// Ten megabytes on stdout.
-    Stdout,
-    /// Reads this Parquet file.
-    FrameIn(PathBuf),
-    /// Writes a table as Parquet to this file.
-    FrameOut(PathBuf),
-    /// Reads this JSON file of so many megabytes.
-    Rows(PathBuf, usize),
-    /// Many at once.
-    Concurrent,
-    /// Rounds in a second, for this long.
-    Throughput(Duration),
+/// Namespaces and a small read-only tree by bubblewrap: no seccomp filter, no cgroups, no Landlock.
+const BWRAP: &str = "bwrap --unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc \
+                     --ro-bind /usr /usr --ro-bind-try /lib /lib --ro-bind-try /lib64 /lib64 --dev /dev \
+                     --tmpfs /tmp";
+/// A kernel of its own by gVisor; the host's files are seen through an overlay.
+const RUNSC: &str = "runsc --network=none --ignore-cgroups do";
+
+pub(crate) fn bwrap(python: &Python) -> Result<Python> {
+    let mut wall: Vec<OsString> = BWRAP.split(' ').map(OsString::from).collect();
+    for shown in [&python.root, &python.place] {
+        wall.extend(["--ro-bind".into(), shown.into(), shown.into()]);
+    }
+    wall.extend(["--chdir".into(), "/tmp".into()]);
+    python.behind("bwrap", wall)
 }
 
-/// A way to start a process, and what it does.
-pub(crate) struct ProcessProbe {
-    pub(crate) wrapped: Arc<PythonLauncher>,
-    pub(crate) program: PeerProgram,
+pub(crate) fn runsc(python: &Python) -> Result<Python> {
+    python.behind("runsc", RUNSC.split(' ').map(OsString::from).collect())
 }
 
-impl ProcessProbe {
-    fn run(&self, samples: &mut Samples) -> Result<()> {
-        let wrapped = &self.wrapped;
-        let who = wrapped.who;
-        match &self.program {
-            PeerProgram::True => samples.time(who, "exec", wrapped.time_true()?),
-            PeerProgram::First => samples.time(who, "first", wrapped.time(PRINT_SUM, 2)?),
-            PeerProgram::Chart => samples.time(who, "chart", wrapped.time(PRINT_CHART, 200)?),
-            PeerProgram::Stdout => {
-                let bytes = usize::try_from(SHOUT_BYTES)?;
-                samples.time(who, "stdout", wrapped.time(SHOUT, bytes)?);
-            }
-            PeerProgram::FrameIn(file) => {
-                // A JSON string is one of Python's.
-                let file = serde_json::to_string(file)?;
-                let code = format!(
-                    "import time, pandas\nstarted = time.perf_counter()\n\
-                     frame = pandas.read_parquet({file})\n\
-                     assert len(frame) == {FRAME_ROWS}\nprint((time.perf_counter() - started) * 1000)"
-                );
-                self.frame(&code, "frame_in", samples)?;
-            }
-            PeerProgram::FrameOut(path) => {
-                let file = serde_json::to_string(path)?;
-                let code = format!(
-                    "import time\n{MAKE_FRAME}started = time.perf_counter()\nframe.to_parquet({file})\n\
-                     print((time.perf_counter() - started) * 1000)"
-                );
-                let result = self.frame(&code, "frame_out", samples);
-                std::fs::remove_file(path).context("remove the peer's table")?;
-                result?;
-            }
-            PeerProgram::Rows(file, megabytes) => {
-                let file = serde_json::to_string(file)?;
-                let code = format!(
-                    "import json, time\nstarted = time.perf_counter()\nrows = json.load(open({file}))\n\
-                     assert rows[-1]['number'] == len(rows) - 1\n\
-                     print((time.perf_counter() - started) * 1000)"
-                );
-                self.frame(&code, &format!("bind_{megabytes}"), samples)?;
-            }
-            PeerProgram::Concurrent => self.concurrent(samples)?,
-            PeerProgram::Throughput(time) => self.throughput(*time, samples)?,
+/// Runs a program that prints at least so many bytes; without code it is `true`.
+pub(crate) fn run(python: &Python, turn: &ProbeTurn, (code, bytes): (Option<&str>, usize)) -> Result<()> {
+    let started = Instant::now();
+    python.run(code, &[], bytes)?;
+    turn.time(turn.what, started.elapsed());
+    Ok(())
+}
+
+/// Runs a program that uses a file and prints how long that takes, and removes the file if it was made.
+/// The whole process is the peer; the call alone, in a process that has imported everything, is the floor.
+pub(crate) fn time_inside(
+    python: &Python,
+    turn: &ProbeTurn,
+    (code, file, is_made): (&str, PathBuf, bool),
+) -> Result<()> {
+    let started = Instant::now();
+    let output = python.run(Some(code), &[&file], 1);
+    let elapsed = started.elapsed();
+    if is_made {
+        std::fs::remove_file(file).context("remove the peer's table")?;
+    }
+    let printed = String::from_utf8(output?.stdout)?;
+    let call: f64 = printed.trim().parse().context("read the peer's time")?;
+    turn.time(turn.what, elapsed);
+    turn.of(floor::WHO).add(turn.what, call);
+    Ok(())
+}
+
+/// Starts so many processes at once.
+pub(crate) fn concurrent(python: &Python, turn: &ProbeTurn, processes: usize) -> Result<()> {
+    let started = Instant::now();
+    let times = at_once(processes, || {
+        python.run(Some(PRINT_SUM), &[], 2)?;
+        Ok(started.elapsed())
+    })?;
+    turn.time("concurrent", started.elapsed());
+    turn.times("concurrent_session", times);
+    Ok(())
+}
+
+/// Counts rounds in a second for some time, so many at a time.
+pub(crate) fn throughput(python: &Python, turn: &ProbeTurn, (width, time): (usize, Duration)) -> Result<()> {
+    let started = Instant::now();
+    let done = at_once(width, || {
+        let mut done = 0_u32;
+        while started.elapsed() < time {
+            python.run(Some(PRINT_SUM), &[], 2)?;
+            done += 1;
         }
-        Ok(())
-    }
-
-    /// The whole process is the peer; the call alone, in a process that has imported everything, is
-    /// the floor.
-    fn frame(&self, code: &str, what: &str, samples: &mut Samples) -> Result<()> {
-        let started = Instant::now();
-        let output = self.wrapped.run(code, 1)?;
-        let elapsed = started.elapsed();
-        let call: f64 = String::from_utf8_lossy(&output.stdout)
-            .trim()
-            .parse()
-            .context("read the peer's time")?;
-        samples.time(self.wrapped.who, what, elapsed);
-        samples.add("floor", what, call);
-        Ok(())
-    }
-
-    fn concurrent(&self, samples: &mut Samples) -> Result<()> {
-        let started = Instant::now();
-        let times = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..CONCURRENT)
-                .map(|_| {
-                    scope.spawn(|| {
-                        self.wrapped.run(PRINT_SUM, 2)?;
-                        anyhow::Ok(started.elapsed())
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| {
-                    thread
-                        .join()
-                        .expect("a thread that only runs a process does not panic")
-                })
-                .collect::<Result<Vec<_>>>()
-        })?;
-        samples.time(self.wrapped.who, "concurrent", started.elapsed());
-        samples.times(self.wrapped.who, "concurrent_session", times);
-        Ok(())
-    }
-
-    fn throughput(&self, time: Duration, samples: &mut Samples) -> Result<()> {
-        let started = Instant::now();
-        let done = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..PEER_WIDTH)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut done = 0_u32;
-                        while started.elapsed() < time {
-                            self.wrapped.run(PRINT_SUM, 2)?;
-                            done += 1;
-                        }
-                        anyhow::Ok(done)
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| {
-                    thread
-                        .join()
-                        .expect("a thread that only runs processes does not panic")
-                })
-                .sum::<Result<u32>>()
-        })?;
-        ensure!(done > 0, "not one round was done");
-        samples.add(
-            self.wrapped.who,
-            &throughput_name(PEER_WIDTH),
-            f64::from(done) / started.elapsed().as_secs_f64(),
-        );
-        Ok(())
-    }
+        Ok(done)
+    })?;
+    let done: u32 = done.iter().sum();
+    ensure!(done > 0, "not one round was done");
+    let rate = f64::from(done) / started.elapsed().as_secs_f64();
+    turn.add(&format!("throughput_{width}"), rate);
+    Ok(())
 }
 
-impl Probe for ProcessProbe {
-    fn who(&self) -> &'static str {
-        self.wrapped.who
-    }
-
-    fn what(&self) -> &'static str {
-        match self.program {
-            PeerProgram::True => "exec",
-            PeerProgram::First => "first",
-            PeerProgram::Chart => "chart",
-            PeerProgram::Stdout => "stdout",
-            PeerProgram::FrameIn(_) => "frame_in",
-            PeerProgram::FrameOut(_) => "frame_out",
-            PeerProgram::Rows(..) => "bind",
-            PeerProgram::Concurrent => "concurrent",
-            PeerProgram::Throughput(_) => "throughput",
-        }
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(async move { self.run(samples) })
-    }
+/// Does the same in so many threads.
+fn at_once<T: Send>(count: usize, work: impl Fn() -> Result<T> + Sync) -> Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(&work)).collect();
+        let results = threads.into_iter().map(|thread| {
+            let result = thread.join();
+            result.expect("a thread that only runs processes does not panic")
+        });
+        results.collect()
+    })
 }

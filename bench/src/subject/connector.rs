@@ -1,6 +1,7 @@
-//! Calls of a connector that answers at once, as code in a cell measures them.
+//! Calls of a connector, as code in a cell measures them, and sessions that all wait for one at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -9,29 +10,36 @@ use arrow_ipc::writer::StreamWriter;
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction,
 };
-use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Session};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, try_join_all};
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
-use super::{Subject, WHO, completed};
-use crate::probe::probe;
-use crate::samples::Samples;
+use super::{Subject, run};
+use crate::memory::{Peak, ProcessTree, mebibytes};
+use crate::samples::ProbeTurn;
 
+/// Maximum time for all calls to arrive, and then to be measured and answered.
+const ARRIVAL: Duration = Duration::from_mins(5);
 /// Columns and rows of the table: 10 MB of numbers.
 const COLUMNS: u32 = 10;
 const ROWS: u32 = 125_000;
 
-/// A connector whose answers are made already.
+/// A connector whose answers are made already. One of its functions waits until it is opened.
 #[derive(Debug)]
 struct PreparedConnector {
     small: Value,
     table: Vec<u8>,
+    arrived: AtomicUsize,
+    open: Semaphore,
     redaction: Redaction,
 }
 
 impl PreparedConnector {
-    fn new() -> Result<Self> {
+    fn new() -> Result<Arc<Self>> {
         let columns = (0..COLUMNS).map(|column| {
             let values = (0..ROWS).map(|row| f64::from(row.wrapping_mul(2_654_435_761 + column)));
             let values: ArrayRef = Arc::new(values.collect::<Float64Array>());
@@ -42,11 +50,13 @@ impl PreparedConnector {
         writer.write(&batch)?;
         // As JSON, each row has 50 bytes.
         let rows = (0..20).map(|row| json!({"day": "2026-01-01", "city": "Kyiv", "high": 10 + row}));
-        Ok(Self {
+        Ok(Arc::new(Self {
             small: rows.collect(),
             table: writer.into_inner()?,
+            arrived: AtomicUsize::new(0),
+            open: Semaphore::new(0),
             redaction: Redaction::default(),
-        })
+        }))
     }
 }
 
@@ -60,7 +70,7 @@ impl Connector for PreparedConnector {
     }
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
-        let cards = ["small", "table"].map(|name| Card {
+        let cards = ["small", "table", "wait"].map(|name| Card {
             name: name.to_owned(),
             parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
             effect: FetchEffect::Reads,
@@ -77,7 +87,15 @@ impl Connector for PreparedConnector {
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let answer = match function {
             "table" => FetchAnswer::Arrow(self.table.clone().into()),
-            _ => FetchAnswer::Value(self.small.clone()),
+            "small" => FetchAnswer::Value(self.small.clone()),
+            _ => {
+                return async {
+                    self.arrived.fetch_add(1, Ordering::Relaxed);
+                    drop(self.open.acquire().await.expect("it is never closed"));
+                    Ok(FetchAnswer::Value("x".repeat(1000).into()))
+                }
+                .boxed();
+            }
         };
         async { Ok(answer) }.boxed()
     }
@@ -87,53 +105,71 @@ impl Connector for PreparedConnector {
     }
 }
 
-/// Calls functions from cells of one session.
-pub(crate) struct Calls {
-    pub(crate) subject: Arc<Subject>,
-    /// Calls with an answer of 1 KB.
-    pub(crate) small: usize,
-    /// Calls with an answer of 10 MB.
-    pub(crate) large: usize,
+fn session(subject: &Subject, connector: &Arc<PreparedConnector>) -> Session {
+    let connector: Arc<dyn Connector> = connector.clone();
+    subject.session_with(true, |options| options.connectors.push(connector))
 }
 
-impl Calls {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let session = self.subject.interpreter.session(SessionOptions {
-            connectors: vec![Arc::new(PreparedConnector::new()?)],
-            ..SessionOptions::default()
-        });
-        completed(
-            &session
-                .execute("ready.small(n=-1), len(ready.table(n=-1))")
-                .await?,
-        )?;
-        for (series, call, times) in [
-            ("fetch_1kb", "ready.small(n=at)", self.small),
-            ("fetch_cached", "ready.small(n=-1)", self.small),
-            ("fetch_10mb", "ready.table(n=at)", self.large),
-        ] {
-            let code = format!(
-                "import json, time\ntimes = []\nfor at in range({times}):\n    started = \
-                 time.perf_counter()\n    got = {call}\n    times.append(time.perf_counter() - started)\n\
-                 print(json.dumps(times))"
-            );
-            let execution = session.execute(code.as_str()).await?;
-            completed(&execution)?;
-            let cached = execution.fetches.iter().filter(|fetch| fetch.cached).count();
-            let expected = if series == "fetch_cached" { times } else { 0 };
-            ensure!(
-                cached == expected.min(200),
-                "{cached} of {times} calls were answered from the memo"
-            );
-            let taken: Vec<f64> = serde_json::from_str(&execution.stdout.text).context("read the times")?;
-            let taken = taken.into_iter().map(Duration::from_secs_f64);
-            samples.times(WHO, series, taken);
-            // Equal tables are written again in the next turn.
-            self.subject.forget(&execution).await?;
-        }
-        session.close().await?;
-        Ok(())
+/// Calls functions from cells of one session: so many times with an answer of 1 KB, and with one of 10 MB.
+pub(crate) async fn calls(subject: &Subject, turn: &ProbeTurn, (small, large): (usize, usize)) -> Result<()> {
+    let session = session(subject, &PreparedConnector::new()?);
+    run(&session, "ready.small(n=-1), len(ready.table(n=-1))").await?;
+    for (series, call, times) in [
+        ("fetch_1kb", "ready.small(n=at)", small),
+        ("fetch_cached", "ready.small(n=-1)", small),
+        ("fetch_10mb", "ready.table(n=at)", large),
+    ] {
+        let code = format!(
+            "import json, time\ntimes = []\nfor at in range({times}):\n    started = \
+             time.perf_counter()\n    got = {call}\n    times.append(time.perf_counter() - started)\n\
+             print(json.dumps(times))"
+        );
+        let (execution, _) = run(&session, code.as_str()).await?;
+        let cached = execution.fetches.iter().filter(|fetch| fetch.cached).count();
+        let expected = if series == "fetch_cached" { times } else { 0 };
+        ensure!(
+            cached == expected.min(200),
+            "{cached} of {times} calls were answered from the memo"
+        );
+        let taken: Vec<f64> = serde_json::from_str(&execution.stdout.text).context("read the times")?;
+        turn.times(series, taken.into_iter().map(Duration::from_secs_f64));
+        // Equal tables are written again in the next turn.
+        subject.forget(&execution).await?;
     }
+    Ok(session.close().await?)
 }
 
-probe!(Calls, "calls of a connector");
+/// Runs a cell in each of so many sessions, which waits for the same connector, and answers all of them.
+pub(crate) async fn waiting_calls(subject: &Subject, turn: &ProbeTurn, count: usize) -> Result<()> {
+    let work = async |sessions: &mut Vec<Session>| {
+        let connector = PreparedConnector::new()?;
+        for _ in 0..count {
+            let session = session(subject, &connector);
+            sessions.push(session.clone());
+            run(&session, "1").await?;
+        }
+        let peak = Peak::of(std::process::id())?;
+        let calls = sessions
+            .iter()
+            .map(|session| run(session, Cell::new("len(ready.wait())").with_timeout(ARRIVAL)));
+        let answered = async {
+            let started = Instant::now();
+            let arrived = || connector.arrived.load(Ordering::Relaxed);
+            while arrived() < count {
+                let (late, arrived) = (started.elapsed() > ARRIVAL, arrived());
+                ensure!(!late, "only {arrived} of {count} calls arrived");
+                sleep(Duration::from_millis(5)).await;
+            }
+            let waiting = spawn_blocking(ProcessTree::measure).await??.sessions.private;
+            let opened = Instant::now();
+            connector.open.add_permits(count);
+            Ok((waiting, opened))
+        };
+        let (_, (waiting, opened)) = futures_util::try_join!(try_join_all(calls), answered)?;
+        turn.time("fetch_crowd", opened.elapsed());
+        turn.add("fetch_crowd_host", peak.growth()?);
+        turn.add("fetch_crowd_uss", mebibytes(waiting));
+        Ok(())
+    };
+    subject.with_sessions(work).await
+}

@@ -1,8 +1,7 @@
 //! Derivations: tool results in, changes of a population out.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use cellblock_interpreter::alias::{AliasStore, Bounds};
@@ -10,23 +9,36 @@ use cellblock_interpreter::contract::DerivationCall;
 use cellblock_interpreter::derivation::{Derivation, DerivationPolicy};
 use serde_json::{Value, json};
 
-use super::{Subject, WHO};
-use crate::probe::{Probe, SampleFuture};
+use super::{Subject, timed};
 use crate::programs::{CHANGE, ROWS_SIZE, rows};
-use crate::samples::Samples;
+use crate::samples::ProbeTurn;
 
 /// The longest that a derivation of a benchmark may take.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Binds JSON rows, and uses them.
-pub(crate) struct BindInput {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) megabytes: usize,
+/// Binds so many megabytes of JSON rows, and uses them.
+pub(crate) async fn bind(subject: &Subject, turn: &ProbeTurn, megabytes: usize) -> Result<()> {
+    let count = megabytes * 1_000_000 / ROWS_SIZE;
+    let derivation = derivation(subject, rows(count)).await?;
+    subject.settle().await?;
+    let code = "set_result([len(rows_1), rows_1[-1]['number']])";
+    let (found, elapsed) = timed(result(&derivation, code)).await?;
+    ensure!(
+        found == json!([count, count - 1]),
+        "the rows that came in are not those that were recorded: {found}"
+    );
+    turn.time(turn.what, elapsed);
+    end(derivation).await
 }
 
 /// Computes changes of a population of 1,000 entities over 10,000 periods, and the same naively.
-pub(crate) struct ChangeSeries {
-    pub(crate) subject: Arc<Subject>,
+pub(crate) async fn change_series(subject: &Subject, turn: &ProbeTurn, (): ()) -> Result<()> {
+    let derivation = derivation(subject, rows(1)).await?;
+    let found = result(&derivation, CHANGE).await?;
+    let time = |key: &str| found[key].as_f64().with_context(|| format!("no time of {key}"));
+    turn.add("change_series", time("helper")?);
+    turn.of("python").add("change_series", time("naive")?);
+    end(derivation).await
 }
 
 /// A derivation from one tool result, `rows_1`.
@@ -67,60 +79,4 @@ async fn end(derivation: Derivation) -> Result<()> {
     derivation.close().await?;
     aliases.close().await?;
     Ok(())
-}
-
-impl BindInput {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let count = self.megabytes * 1_000_000 / ROWS_SIZE;
-        let derivation = derivation(&self.subject, rows(count)).await?;
-        self.subject.settle().await?;
-        let started = Instant::now();
-        let found = result(&derivation, "set_result([len(rows_1), rows_1[-1]['number']])").await?;
-        let elapsed = started.elapsed();
-        ensure!(
-            found == json!([count, count - 1]),
-            "the rows that came in are not those that were recorded: {found}"
-        );
-        samples.time(WHO, &format!("bind_{}", self.megabytes), elapsed);
-        end(derivation).await
-    }
-}
-
-impl Probe for BindInput {
-    fn who(&self) -> &'static str {
-        WHO
-    }
-
-    fn what(&self) -> &'static str {
-        "bind"
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(self.run(samples))
-    }
-}
-
-impl ChangeSeries {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let derivation = derivation(&self.subject, rows(1)).await?;
-        let found = result(&derivation, CHANGE).await?;
-        let time = |key: &str| found[key].as_f64().with_context(|| format!("no time of {key}"));
-        samples.add(WHO, "change_series", time("helper")?);
-        samples.add("python", "change_series", time("naive")?);
-        end(derivation).await
-    }
-}
-
-impl Probe for ChangeSeries {
-    fn who(&self) -> &'static str {
-        WHO
-    }
-
-    fn what(&self) -> &'static str {
-        "change series"
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(self.run(samples))
-    }
 }

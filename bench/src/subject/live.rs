@@ -1,180 +1,93 @@
-//! Going back in a live session: checkpoints, rollbacks, tries, and the cell after the death of a kernel.
+//! Going back in a live session: checkpoints, rollbacks, tries, and the cell after the death of a kernel;
+//! also forks and records of runs.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use cellblock_interpreter::Session;
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::run_record::{RunRecord, RunSink};
-use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::session::fork::ForkOptions;
 use parking_lot::Mutex;
 
-use super::{Subject, WHO, completed};
-use crate::probe::{Probe, SampleFuture};
-use crate::programs::SUM;
-use crate::samples::Samples;
-
-/// Content of the session, with the names of the series of a checkpoint and a rollback.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SessionState {
-    /// A number.
-    Number,
-    /// 200 MB of numpy.
-    Array,
-    /// 1 GB of Python objects.
-    Objects,
-    /// 1,000 files of 4 KiB.
-    Files,
-}
-
-impl SessionState {
-    const fn series(self) -> [&'static str; 2] {
-        match self {
-            Self::Number => ["checkpoint_number", "rollback_number"],
-            Self::Array => ["checkpoint_array", "rollback_array"],
-            Self::Objects => ["checkpoint_objects", "rollback_objects"],
-            Self::Files => ["checkpoint_files", "rollback_files"],
-        }
-    }
-
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Number => "held = 1",
-            Self::Array => "import numpy as np\nheld = np.ones(200_000_000 // 8)",
-            Self::Objects => "held = [float(n) for n in range(32_000_000)]",
-            Self::Files => {
-                "for n in range(1000):\n    with open(f'/workspace/{n}', 'w') as file:\n        _ = \
-                 file.write('x' * 4096)"
-            }
-        }
-    }
-}
+use super::{Subject, completed, run, timed};
+use crate::floor;
+use crate::memory::mebibytes;
+use crate::programs::{ARRAY, ARRAY_BYTES, FILES, SMALL_TABLE, SUM, TABLE};
+use crate::samples::ProbeTurn;
 
 /// Time in which the kernel does what it does when nobody waits.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Makes checkpoints of a session and goes back to them, some times.
-pub(crate) struct Checkpoints {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) held: SessionState,
-    pub(crate) times: usize,
-}
-
-impl Checkpoints {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let limits = Limits {
-            memory_bytes: 4 << 30,
-            ..Limits::default()
-        };
-        let session = self.subject.session_with(false, Some(limits));
-        completed(&session.execute(self.held.code()).await?)?;
-        // The first copies every file.
-        session.checkpoint(None).await?;
-        session.drop_checkpoint("c1").await?;
-        session.checkpoint(None).await?;
-        let [checkpoint, rollback] = self.held.series();
-        for _ in 0..self.times {
-            completed(&session.execute(SUM).await?)?;
-            tokio::time::sleep(PAUSE).await;
-            let before = memory(&session).await?;
-            let started = Instant::now();
-            let kept = session.checkpoint(None).await?.checkpoint;
-            samples.time(WHO, checkpoint, started.elapsed());
-            if let (SessionState::Number, Some(before), Some(after)) =
-                (self.held, before, memory(&session).await?)
-            {
-                samples.add(WHO, "checkpoint_memory", after - before);
-            }
-            completed(&session.execute("changed = 1").await?)?;
-            tokio::time::sleep(PAUSE).await;
-            let started = Instant::now();
-            session.roll_back(kept.id.as_str()).await?;
-            samples.time(WHO, rollback, started.elapsed());
-            session.drop_checkpoint(kept.id).await?;
+/// Makes checkpoints of a session and goes back to them, some times. The code makes the content of the
+/// session, whose name is in those of the series.
+pub(crate) async fn checkpoints(
+    subject: &Subject,
+    turn: &ProbeTurn,
+    (content, code, times): (&str, &str, usize),
+) -> Result<()> {
+    let limits = Limits {
+        memory_bytes: 4 << 30,
+        ..Limits::default()
+    };
+    let session = subject.session_with(false, |options| options.limits = Some(limits));
+    run(&session, code).await?;
+    // The first copies every file.
+    session.checkpoint(None).await?;
+    session.drop_checkpoint("c1").await?;
+    session.checkpoint(None).await?;
+    for _ in 0..times {
+        run(&session, SUM).await?;
+        tokio::time::sleep(PAUSE).await;
+        let before = memory(&session).await?;
+        let (kept, elapsed) = timed(session.checkpoint(None)).await?;
+        let kept = kept.checkpoint;
+        turn.time(&format!("checkpoint_{content}"), elapsed);
+        if let (Some(before), Some(after), "number") = (before, memory(&session).await?, content) {
+            turn.add("checkpoint_memory", after - before);
         }
-        session.close().await?;
-        Ok(())
+        run(&session, "changed = 1").await?;
+        tokio::time::sleep(PAUSE).await;
+        let (_, elapsed) = timed(session.roll_back(kept.id.as_str())).await?;
+        turn.time(&format!("rollback_{content}"), elapsed);
+        session.drop_checkpoint(kept.id).await?;
     }
+    Ok(session.close().await?)
 }
 
-impl Probe for Checkpoints {
-    fn who(&self) -> &'static str {
-        WHO
-    }
-
-    fn what(&self) -> &'static str {
-        self.held.series()[0]
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(self.run(samples))
-    }
+/// Mebibytes that the sandbox of a session uses; none if this machine does not count them.
+pub(super) async fn memory(session: &Session) -> Result<Option<f64>> {
+    let usage = session.usage().await?;
+    Ok(usage.and_then(|usage| usage.memory_bytes).map(mebibytes))
 }
 
 /// Runs cells plainly and as tries in turns, and lets the kernel die, with both policies of rescue.
-pub(crate) struct Tries {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) times: usize,
-}
-
-impl Tries {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let rescued = |rescue| {
-            self.subject.interpreter.session(SessionOptions {
-                pooled: false,
-                rescue,
-                ..SessionOptions::default()
-            })
-        };
-        let (session, on) = (rescued(Rescue::Idle), rescued(Rescue::On));
-        completed(&session.execute(SUM).await?)?;
-        completed(&on.execute(SUM).await?)?;
-        for _ in 0..self.times {
+pub(crate) async fn tries(subject: &Subject, turn: &ProbeTurn, times: usize) -> Result<()> {
+    let [session, on] = [Rescue::Idle, Rescue::On]
+        .map(|rescue| subject.session_with(false, |options| options.rescue = rescue));
+    run(&session, SUM).await?;
+    run(&on, SUM).await?;
+    for _ in 0..times {
+        tokio::time::sleep(PAUSE).await;
+        let (_, plain) = run(&session, SUM).await?;
+        tokio::time::sleep(PAUSE).await;
+        let (tried, elapsed) = timed(session.try_run(SUM)).await?;
+        completed(&tried.execution)?;
+        turn.time("try_adds", elapsed.saturating_sub(plain));
+        turn.time("try_discard", timed(session.discard_try()).await?.1);
+        run(&session, SUM).await?;
+        for (session, series) in [(&session, "rescue_next"), (&on, "rescue_next_on")] {
             tokio::time::sleep(PAUSE).await;
-            let plain = timed(&session).await?;
-            tokio::time::sleep(PAUSE).await;
-            let started = Instant::now();
-            let tried = session.try_run(SUM).await?;
-            let took = started.elapsed();
-            completed(&tried.execution)?;
-            samples.time(WHO, "try_adds", took.saturating_sub(plain));
-            let started = Instant::now();
-            session.discard_try().await?;
-            samples.time(WHO, "try_discard", started.elapsed());
-            completed(&session.execute(SUM).await?)?;
-            for (session, series) in [(&session, "rescue_next"), (&on, "rescue_next_on")] {
-                tokio::time::sleep(PAUSE).await;
-                let ended = session.execute("import os\nos._exit(1)").await?;
-                ensure!(!ended.kernel_lost(), "the kernel was not rescued");
-                samples.time(WHO, series, timed(session).await?);
-            }
+            let ended = session.execute("import os\nos._exit(1)").await?;
+            ensure!(!ended.kernel_lost(), "the kernel was not rescued");
+            turn.time(series, run(session, SUM).await?.1);
         }
-        session.close().await?;
-        on.close().await?;
-        Ok(())
     }
-}
-
-impl Probe for Tries {
-    fn who(&self) -> &'static str {
-        WHO
-    }
-
-    fn what(&self) -> &'static str {
-        "try_adds"
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(self.run(samples))
-    }
-}
-
-/// Runs cells in two sessions in turns, of which one records its runs.
-pub(crate) struct RecordingSubject {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) times: usize,
+    session.close().await?;
+    on.close().await?;
+    Ok(())
 }
 
 /// Keeps the last record.
@@ -187,67 +100,63 @@ impl RunSink for LastRun {
     }
 }
 
-impl RecordingSubject {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let session = |runs| {
-            self.subject.interpreter.session(SessionOptions {
-                pooled: false,
-                runs,
-                ..SessionOptions::default()
-            })
-        };
-        let (plain, recorded) = (session(None), session(Some(Arc::new(LastRun::default()))));
-        let all = [("record_off", &plain), ("record_on", &recorded)];
-        for (_, session) in all {
-            completed(&session.execute(TABLE).await?)?;
+/// Runs cells in two sessions in turns, of which one records its runs.
+pub(crate) async fn records(subject: &Subject, turn: &ProbeTurn, times: usize) -> Result<()> {
+    let sink: Arc<dyn RunSink> = Arc::new(LastRun::default());
+    let all = [("record_off", None), ("record_on", Some(sink))].map(|(series, runs)| {
+        let session = subject.session_with(false, |options| options.runs = runs);
+        (series, session)
+    });
+    for (_, session) in &all {
+        run(session, TABLE).await?;
+    }
+    for _ in 0..times {
+        for (series, session) in &all {
+            turn.time(series, run(session, "table").await?.1);
         }
-        for _ in 0..self.times {
-            for (series, session) in all {
-                let started = Instant::now();
-                let execution = session.execute("table").await?;
-                samples.time(WHO, series, started.elapsed());
-                completed(&execution)?;
+    }
+    for (_, session) in &all {
+        session.close().await?;
+    }
+    Ok(())
+}
+
+/// Forks sessions with different contents in turns, and copies as many bytes as the array has, some times.
+pub(crate) async fn forks(subject: &Subject, turn: &ProbeTurn, times: usize) -> Result<()> {
+    let mut sessions = Vec::new();
+    for (content, code) in [
+        ("number", "held = 1"),
+        ("array", ARRAY),
+        ("table", SMALL_TABLE),
+        ("files", FILES),
+    ] {
+        // Forks take sandboxes from the pool if their session did.
+        let session = subject.session(true);
+        run(&session, code).await?;
+        sessions.push((content, session));
+    }
+    for _ in 0..times {
+        let mut number = Duration::ZERO;
+        for (content, session) in &sessions {
+            subject.settle().await?;
+            let (mut forks, elapsed) = timed(session.fork(ForkOptions::new(1))).await?;
+            let fork = forks.remove(0);
+            let (_, first) = run(&fork, SUM).await?;
+            fork.close().await?;
+            turn.time(&format!("fork_{content}"), elapsed);
+            turn.time(&format!("fork_{content}_first"), first);
+            match *content {
+                "number" => number = elapsed,
+                "array" => turn.time("fork_array_beyond", elapsed.saturating_sub(number)),
+                _ => continue,
             }
+            turn.time("fork_first", first);
         }
-        plain.close().await?;
-        recorded.close().await?;
-        Ok(())
+        let copied = floor::memcpy(ARRAY_BYTES);
+        turn.of(floor::WHO).time("memcpy_array", copied);
     }
-}
-
-/// A table of which a preview of 1,000 rows is shown.
-const TABLE: &str =
-    "import pandas as pd\ntable = pd.DataFrame({str(n): range(2000) for n in range(10)})\n_ = table.head()";
-
-impl Probe for RecordingSubject {
-    fn who(&self) -> &'static str {
-        WHO
+    for (_, session) in &sessions {
+        session.close().await?;
     }
-
-    fn what(&self) -> &'static str {
-        "record_on"
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(self.run(samples))
-    }
-}
-
-/// Mebibytes that the sandbox of a session uses; none if this machine does not count them.
-async fn memory(session: &Session) -> Result<Option<f64>> {
-    let bytes = session.usage().await?.and_then(|usage| usage.memory_bytes);
-    Ok(bytes.map(mebibytes))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "less than 2^53 bytes")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}
-
-async fn timed(session: &Session) -> Result<Duration> {
-    let started = Instant::now();
-    let execution = session.execute(SUM).await?;
-    let elapsed = started.elapsed();
-    completed(&execution)?;
-    Ok(elapsed)
+    Ok(())
 }

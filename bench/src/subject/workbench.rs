@@ -1,20 +1,19 @@
 //! The workbench's tools in a live session.
 
+use std::fmt::Debug;
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use cellblock_interpreter::workbench::{
-    DatasetSource, EditArgs, ExecArgs, MountKind, Workbench, WorkbenchOptions, WriteArgs,
+    DatasetSource, EditArgs, ExecArgs, ExecResult, MountKind, Workbench, WorkbenchOptions, WriteArgs,
 };
 
-use super::{Subject, WHO};
-use crate::probe::{Probe, SampleFuture};
-use crate::samples::Samples;
+use super::{Subject, timed};
+use crate::samples::ProbeTurn;
 
 const MB: u64 = 1_000_000;
 const GB: u64 = 1_000_000_000;
@@ -23,97 +22,65 @@ const FILES: &str =
     "for n in 0 1 2 3 4 5 6 7 8 9 a b c d e f g h i j; do head -c 10000 /dev/urandom > /tmp/output/$n; done";
 
 /// Calls each tool a number of times in one session.
-pub(crate) struct WorkbenchTools {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) times: usize,
-}
-
-impl WorkbenchTools {
-    async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let session = self.subject.session(true);
-        let tools = Workbench::new(session.clone(), WorkbenchOptions::default());
-        exec(&tools, ["true"]).await?;
-        self.subject.settle().await?;
-        for _ in 0..self.times {
-            samples.time(WHO, "exec", exec(&tools, ["true"]).await?);
-            self.files(&tools, samples).await?;
-        }
-        let text = "a line of some text, so many times\n".repeat(usize::try_from(MB)? / 35);
-        for turn in 0..self.times {
-            let (old, new) = (format!("turn {turn}\n"), format!("turn {}\n", turn + 1));
-            if turn == 0 {
-                let (before, after) = text.split_at(text.len() / 70 * 35);
-                written(&tools, &format!("{before}{old}{after}")).await?;
-            }
-            samples.time(WHO, "write_1mb", written_elsewhere(&tools, &text).await?);
-            let started = Instant::now();
-            let edited = tools.edit_file(EditArgs::new("/tmp/edited", old, new)).await?;
-            samples.time(WHO, "edit_1mb", started.elapsed());
-            ensure!(edited.is_ok(), "the edit was refused: {edited:?}");
-        }
-        self.datasets(&tools, samples).await?;
-        session.close().await?;
-        Ok(())
-    }
-
-    async fn files(&self, tools: &Workbench, samples: &mut Samples) -> Result<()> {
-        samples.time(WHO, "files_none", exec(tools, ["sh", "-c", "true"]).await?);
-        let started = Instant::now();
-        let ended = tools.exec(ExecArgs::new(["sh", "-c", FILES])).await?;
-        let elapsed = started.elapsed();
-        let ended = ended.map_err(|refusal| anyhow::anyhow!(refusal.error))?;
+pub(crate) async fn tools(subject: &Subject, turn: &ProbeTurn, times: usize) -> Result<()> {
+    let session = subject.session(true);
+    let tools = Workbench::new(session.clone(), WorkbenchOptions::default());
+    exec(&tools, ["true"]).await?;
+    subject.settle().await?;
+    for _ in 0..times {
+        turn.time("exec", exec(&tools, ["true"]).await?.1);
+        turn.time("files_none", exec(&tools, ["sh", "-c", "true"]).await?.1);
+        let (ended, elapsed) = exec(&tools, ["sh", "-c", FILES]).await?;
         ensure!(ended.output_files.len() == 20, "{ended:?}");
-        samples.time(WHO, "files_out", elapsed);
-        Ok(())
+        turn.time("files_out", elapsed);
     }
-
-    async fn datasets(&self, tools: &Workbench, samples: &mut Samples) -> Result<()> {
-        let folder = self.subject.image.home().root().join("bench-datasets");
-        std::fs::create_dir_all(&folder).context("make a folder for datasets")?;
-        let (small, large) = (csv(&folder, MB)?, csv(&folder, GB)?);
-        for turn in 0..self.times.min(10) {
-            let one = add(tools, &format!("small{turn}"), &small).await?;
-            let other = add(tools, &format!("large{turn}"), &large).await?;
-            samples.time(WHO, "dataset_1mb", one);
-            samples.time(WHO, "dataset_1gb", other);
-            samples.add(WHO, "dataset_ratio", other.as_secs_f64() / one.as_secs_f64());
-        }
-        std::fs::remove_dir_all(&folder).context("remove the datasets")
+    let text = "a line of some text, so many times\n".repeat(usize::try_from(MB)? / 35);
+    let (before, after) = text.split_at(text.len() / 70 * 35);
+    let edited = format!("{before}turn 0\n{after}");
+    accepted(timed(tools.write_file(WriteArgs::new("/tmp/edited", edited))).await?)?;
+    for number in 0..times {
+        let args = WriteArgs::new("/tmp/written", text.as_str());
+        let (_, written) = accepted(timed(tools.write_file(args)).await?)?;
+        turn.time("write_1mb", written);
+        let (old, new) = (format!("turn {number}\n"), format!("turn {}\n", number + 1));
+        let args = EditArgs::new("/tmp/edited", old, new);
+        let (_, edited) = accepted(timed(tools.edit_file(args)).await?)?;
+        turn.time("edit_1mb", edited);
     }
+    datasets(subject, &tools, turn, times.min(10)).await?;
+    Ok(session.close().await?)
 }
 
-async fn exec<const N: usize>(tools: &Workbench, command: [&str; N]) -> Result<Duration> {
-    let started = Instant::now();
-    let ended = tools.exec(ExecArgs::new(command)).await?;
-    let elapsed = started.elapsed();
-    ensure!(
-        ended.as_ref().is_ok_and(|ended| ended.exit_code == 0),
-        "{ended:?}"
-    );
-    Ok(elapsed)
+async fn datasets(subject: &Subject, tools: &Workbench, turn: &ProbeTurn, times: usize) -> Result<()> {
+    let folder = subject.image.home().root().join("bench-datasets");
+    std::fs::create_dir_all(&folder).context("make a folder for datasets")?;
+    let (small, large) = (csv(&folder, MB)?, csv(&folder, GB)?);
+    for number in 0..times {
+        let one = add(tools, &format!("small{number}"), &small).await?;
+        let other = add(tools, &format!("large{number}"), &large).await?;
+        turn.time("dataset_1mb", one);
+        turn.time("dataset_1gb", other);
+        turn.add("dataset_ratio", other.as_secs_f64() / one.as_secs_f64());
+    }
+    std::fs::remove_dir_all(&folder).context("remove the datasets")
 }
 
-async fn written(tools: &Workbench, content: &str) -> Result<()> {
-    let written = tools.write_file(WriteArgs::new("/tmp/edited", content)).await?;
-    ensure!(written.is_ok(), "{written:?}");
-    Ok(())
+/// Rejects a call that the tool refused.
+fn accepted<T, E: Debug>((result, elapsed): (Result<T, E>, Duration)) -> Result<(T, Duration)> {
+    let result = result.map_err(|refusal| anyhow::anyhow!("the call was refused: {refusal:?}"))?;
+    Ok((result, elapsed))
 }
 
-async fn written_elsewhere(tools: &Workbench, content: &str) -> Result<Duration> {
-    let args = WriteArgs::new("/tmp/written", content);
-    let started = Instant::now();
-    let written = tools.write_file(args).await?;
-    let elapsed = started.elapsed();
-    ensure!(written.is_ok(), "{written:?}");
-    Ok(elapsed)
+async fn exec<const N: usize>(tools: &Workbench, command: [&str; N]) -> Result<(ExecResult, Duration)> {
+    let (ended, elapsed) = accepted(timed(tools.exec(ExecArgs::new(command))).await?)?;
+    ensure!(ended.exit_code == 0, "{ended:?}");
+    Ok((ended, elapsed))
 }
 
 async fn add(tools: &Workbench, name: &str, path: &Path) -> Result<Duration> {
     let source = DatasetSource::File(path.to_owned());
-    let started = Instant::now();
-    let mounted = tools.add_dataset(name, source).await?;
-    let elapsed = started.elapsed();
-    ensure!(mounted.how == MountKind::Mounted, "run this as root: {mounted:?}");
+    let (mount, elapsed) = timed(tools.add_dataset(name, source)).await?;
+    ensure!(mount.how == MountKind::Mounted, "run this as root: {mount:?}");
     Ok(elapsed)
 }
 
@@ -122,28 +89,10 @@ fn csv(folder: &Path, bytes: u64) -> Result<PathBuf> {
     let path = folder.join(format!("{bytes}.csv"));
     let mut file = File::create(&path).context("make a dataset")?;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    let mut text = String::from("a,b\n");
-    while text.len() as u64 + 16 < bytes.min(4 * MB) {
-        text.push_str("1234567,7654321\n");
-    }
-    file.write_all(text.as_bytes())?;
+    let rows = usize::try_from(bytes.min(4 * MB))? / 16 - 1;
+    write!(file, "a,b\n{}", "1234567,7654321\n".repeat(rows))?;
     if bytes > 4 * MB {
         file.set_len(bytes)?;
     }
-    file.rewind()?;
     Ok(path)
-}
-
-impl Probe for WorkbenchTools {
-    fn who(&self) -> &'static str {
-        WHO
-    }
-
-    fn what(&self) -> &'static str {
-        "workbench"
-    }
-
-    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> SampleFuture<'a> {
-        Box::pin(self.run(samples))
-    }
 }
