@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
 use crate::suite::{self, Compiler, LoggedCommand, Suite, TestSelection};
-use crate::{find_program, generate, judges, tidy};
+use crate::{cargo, find_program, generate, judges, spawn, tidy};
 
 /// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -163,18 +163,11 @@ fn name(step: Step) -> String {
 
 fn run_one(root: &Path, step: Step, selection: &TestSelection) -> Result<()> {
     match step {
-        Step::Fmt => cargo(root, &["fmt", "--all", "--check"]),
-        Step::Clippy => cargo(
-            root,
-            &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--all-features",
-                "--",
-                "-D",
-                "warnings",
-            ],
+        Step::Fmt => spawn(cargo(root).args(["fmt", "--all", "--check"])),
+        Step::Clippy => spawn(
+            cargo(root)
+                .args(["clippy", "--workspace", "--all-targets", "--all-features"])
+                .args(["--", "-D", "warnings"]),
         ),
         Step::Test if selection.is_all() => {
             let (suite, _) = suite::build(root, Compiler::Plain, selection)?;
@@ -214,19 +207,9 @@ fn deny(root: &Path) -> Result<()> {
     if find_program("cargo-deny").is_none() {
         bail!("cargo-deny is missing; run `cargo install cargo-deny --locked`");
     }
-    cargo(root, &["fetch", "--locked"])?;
-    cargo(
-        root,
-        &[
-            "deny",
-            "--offline",
-            "check",
-            "--hide-inclusion-graph",
-            "licenses",
-            "bans",
-            "sources",
-        ],
-    )
+    spawn(cargo(root).args(["fetch", "--locked"]))?;
+    let check = ["deny", "--offline", "check", "--hide-inclusion-graph"];
+    spawn(cargo(root).args(check).args(["licenses", "bans", "sources"]))
 }
 
 fn ruff(root: &Path) -> Result<()> {
@@ -278,16 +261,6 @@ fn ruff(root: &Path) -> Result<()> {
     linted.and(formatted).and(typed).and(benched)
 }
 
-fn cargo(root: &Path, args: &[&str]) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    spawn(Command::new(cargo).args(args).current_dir(root))
-}
-
-fn spawn(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("start {command:?}"))?;
-    pass(status.success(), &format!("{command:?} ended with {status}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,14 +280,6 @@ mod tests {
             results.summary(),
             "fmt        passed     1.2 s\ngenerated  FAILED   120.0 s\n"
         );
-    }
-
-    #[test]
-    fn a_command_that_fails_is_an_error_with_its_status() {
-        let error = spawn(Command::new("sh").args(["-c", "exit 3"]))
-            .unwrap_err()
-            .to_string();
-        assert_eq!(error, r#""sh" "-c" "exit 3" ended with exit status: 3"#);
     }
 
     #[test]

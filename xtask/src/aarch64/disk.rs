@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::copy;
 use crate::suite::TestProgram;
 
 use super::BUILT;
@@ -140,12 +141,6 @@ fn copy_tracked(root: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to)
-        .map(drop)
-        .with_context(|| format!("copy `{}` to `{}`", from.display(), to.display()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-use super::{Release, spawn};
+use super::Release;
+use crate::spawn;
 
 /// The file with the hashes.
 pub(super) const SUMS: &str = "SHA256SUMS";

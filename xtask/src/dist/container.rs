@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
+use super::Release;
 use super::engine::{self, Engine};
 use super::images::IMAGES;
-use super::{Release, spawn};
+use crate::spawn;
 
 /// Builds the container images in the engine's own store, as `cellblock:core` and so on, and runs
 /// each in every way of the guide. Without an engine, buildah builds them.
@@ -73,7 +74,5 @@ fn context(release: &Release) -> Result<PathBuf> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::hard_link(from, to)
-        .or_else(|_| fs::copy(from, to).map(drop))
-        .with_context(|| format!("copy `{}` to `{}`", from.display(), to.display()))
+    fs::hard_link(from, to).or_else(|_| crate::copy(from, to))
 }

@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::engine::Engine;
-use super::{Machine, Release, spawn};
+use super::{Machine, Release};
+use crate::spawn;
 
 /// The version of cargo-deb.
 const CARGO_DEB: &str = "3.8.0";

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use super::{Release, spawn};
+use super::Release;
+use crate::spawn;
 
 /// The program of an engine. Both take the same arguments, except one.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Release, spawn};
+use super::Release;
+use crate::{image_home, spawn};
 
 /// The images that a release has.
 pub(super) const IMAGES: [&str; 2] = ["core", "default"];
@@ -14,9 +15,7 @@ pub(super) const IMAGES: [&str; 2] = ["core", "default"];
 pub(super) fn export(release: &Release) -> Result<()> {
     release.needs_own_machine("images")?;
     let binary = release.binary()?;
-    let home = std::env::var_os("CELLBLOCK_HOME")
-        .filter(|named| !named.is_empty())
-        .unwrap_or_else(|| release.target.join("cellblock-home").into());
+    let home = image_home(&release.root);
     for image in IMAGES {
         let cellblock = || {
             let mut command = Command::new(&binary);

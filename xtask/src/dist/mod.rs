@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
@@ -184,13 +183,4 @@ impl Release {
         self.out
             .join(format!("cellblock-{}-{}{end}", self.version, self.triple()))
     }
-}
-
-/// Runs a command, whose output is shown.
-fn spawn(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("start {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
-    }
-    Ok(())
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::spawn;
+use crate::spawn;
 
 /// The versions. maturin builds wheels and has cargo-zigbuild inside, which alone builds tests; zig
 /// links against an old glibc; uv installs and tries the result.

@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
 
-use super::{Release, spawn};
+use super::Release;
+use crate::spawn;
 
 /// The oldest glibc that a release runs on: that of Debian 10, RHEL 8 and everything since.
 pub(super) const GLIBC: (u32, u32) = (2, 28);

@@ -21,7 +21,7 @@ use list::{JUDGES, Judge, SuiteRunner};
 use server::JudgedServer;
 use table::{Page, Verdict};
 
-use crate::target_folder;
+use crate::{cargo, target_folder};
 
 mod check;
 mod list;
@@ -100,16 +100,10 @@ impl Judge {
                 test,
             } => {
                 begin(root);
-                let mut cargo = Command::new(env!("CARGO"));
-                cargo
-                    .current_dir(root)
-                    .arg("test")
-                    .args(of_package(package))
-                    .args(["--test", target]);
-                let ran = cargo
-                    .args(["--", "--exact", test])
-                    .status()
-                    .context("run cargo")?;
+                let mut cargo = cargo(root);
+                cargo.arg("test").args(of_package(package));
+                cargo.args(["--test", target, "--", "--exact", test]);
+                let ran = cargo.status().context("run cargo")?;
                 let verdict = check::recorded(&check::file(root))?.remove(self.name);
                 verdict.with_context(|| {
                     format!(

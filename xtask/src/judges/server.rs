@@ -1,14 +1,13 @@
 //! The server that programs judge.
 
-use std::env;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::suite::of_package;
-use crate::target_folder;
+use crate::{cargo, image_home, target_folder};
 
 /// The server that is judged. It ends with this.
 #[derive(Debug)]
@@ -21,29 +20,18 @@ pub(super) struct JudgedServer {
 impl JudgedServer {
     pub(super) fn start(root: &Path) -> Result<Self> {
         let program = target_folder(root).join("debug/cellblock");
-        let built = Command::new(env!("CARGO"))
-            .arg("build")
-            .args(of_package("cellblock"))
-            .current_dir(root)
-            .status()
-            .context("start cargo")?;
+        let mut cargo = cargo(root);
+        let built = cargo.arg("build").args(of_package("cellblock")).status();
+        let built = built.context("start cargo")?;
         if !built.success() {
             bail!("build `cellblock`: cargo ended with {built}");
         }
         let state = tempfile::tempdir()?;
-        let home = env::var_os("CELLBLOCK_HOME")
-            .map_or_else(|| target_folder(root).join("cellblock-home"), PathBuf::from);
         let mut child = Command::new(program)
-            .args([
-                "serve",
-                "--no-model",
-                "--listen",
-                "127.0.0.1:0",
-                "--config",
-                "tests/judges/cellblock.yaml",
-            ])
+            .args(["serve", "--no-model", "--listen", "127.0.0.1:0"])
+            .args(["--config", "tests/judges/cellblock.yaml"])
             .current_dir(root)
-            .env("CELLBLOCK_HOME", home)
+            .env("CELLBLOCK_HOME", image_home(root))
             .env("CELLBLOCK_SERVE__STATE", state.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -1,6 +1,5 @@
 //! Building the programs of tests with cargo.
 
-use std::env;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,8 +62,7 @@ pub(crate) fn compile(cargo: &mut Command) -> Result<BuiltPrograms> {
 
 /// Returns a command of cargo in the workspace that uses a compiler.
 pub(super) fn cargo(root: &Path, compiler: Compiler) -> Result<Command> {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root);
+    let mut cargo = crate::cargo(root);
     if compiler == Compiler::Linting {
         // As `cargo clippy` does it, which only checks.
         let told = Command::new("rustc").args(["--print", "sysroot"]).output();
