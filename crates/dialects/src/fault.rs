@@ -43,8 +43,10 @@ pub(crate) enum DialectFaultKind {
     TooLarge,
     /// The session has ended; 404.
     Ended,
-    /// There is no such file or process; 404.
+    /// There is no such process; 404.
     Missing,
+    /// There is no such file; 404.
+    NoFile,
     /// The client can repair its request; 400.
     Request,
     /// The sandbox's disk is full; 400.
@@ -70,7 +72,7 @@ impl DialectFaultKind {
             Self::Quota => StatusCode::TOO_MANY_REQUESTS,
             Self::Timeout => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Ended | Self::Missing => StatusCode::NOT_FOUND,
+            Self::Ended | Self::Missing | Self::NoFile => StatusCode::NOT_FOUND,
             Self::Request | Self::Space => StatusCode::BAD_REQUEST,
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::Port | Self::Sandbox => StatusCode::BAD_GATEWAY,
@@ -188,7 +190,7 @@ fn of_session(error: &Error) -> DialectFaultKind {
         _ => {}
     }
     match (error.refusal(), error.blame()) {
-        (Some(("not_found", _)), _) => DialectFaultKind::Missing,
+        (Some(("not_found", _)), _) => DialectFaultKind::NoFile,
         (Some(("no_space", _)), _) => DialectFaultKind::Space,
         (Some(_), _) | (None, Blame::Caller) => DialectFaultKind::Request,
         (None, Blame::Policy) => DialectFaultKind::Forbidden,

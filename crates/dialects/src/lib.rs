@@ -16,6 +16,7 @@ mod decoder;
 mod door;
 mod e2b;
 mod fault;
+mod files;
 mod forward;
 mod host;
 mod instant;
@@ -32,7 +33,6 @@ mod rules;
 mod session;
 mod shown;
 mod uuid;
-mod workspace;
 
 use std::io;
 use std::net::SocketAddr;

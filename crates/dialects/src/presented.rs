@@ -1,4 +1,4 @@
-//! Credentials that a request presents.
+//! Credentials and parameters that a request presents.
 
 use std::net::SocketAddr;
 
@@ -38,4 +38,11 @@ pub(crate) fn path(parts: &Parts) -> &str {
 /// Returns a header as text.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// Returns the decoded parameters of a query, in which a name may come more than once.
+pub(crate) fn pairs(query: &str) -> Vec<(String, String)> {
+    url::form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect()
 }

@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use cellblock_interpreter::json_error;
-use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
 use super::error::{Answer, Problem};
@@ -13,22 +12,6 @@ pub(super) fn read<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
     let json: &[u8] = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(json)
         .map_err(|error| Problem::invalid(format!("invalid body: {}", json_error::describe(&error))))
-}
-
-/// Returns the decoded names and values of a query.
-pub(super) fn pairs(query: &str) -> Vec<(String, String)> {
-    let decoded = |text: &str| {
-        percent_decode_str(&text.replace('+', " "))
-            .decode_utf8_lossy()
-            .into_owned()
-    };
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(name), decoded(value))
-        })
-        .collect()
 }
 
 /// Refuses a parameter of a query that a route does not have.

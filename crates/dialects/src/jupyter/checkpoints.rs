@@ -5,12 +5,14 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use cellblock_interpreter::hosting::Owner;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::contents::KernelPath;
+use super::contents::{FIELDS, KernelPath};
 use super::problem::Problem;
 use super::state::Jupyter;
 use super::wire::date;
+use crate::files::FileRecord;
 
 /// Id of the only checkpoint of a file.
 const CHECKPOINT: &str = "checkpoint";
@@ -59,13 +61,13 @@ pub(super) async fn save_or_restore(
             CheckpointTarget::All(file) => {
                 let place = KernelPath::find(jupyter, owner, file)?;
                 let copy = json!({"source": place.inside, "destination": place.checkpoint()});
-                let about = place.does("copy", copy).await?;
-                Ok((StatusCode::CREATED, Json(checkpoint(&about))).into_response())
+                let copied: FileRecord = place.does("change.copy", copy).await?;
+                Ok((StatusCode::CREATED, Json(checkpoint(&copied.fields(&FIELDS)))).into_response())
             }
             CheckpointTarget::One(file) => {
                 let place = KernelPath::find(jupyter, owner, file)?;
                 let copy = json!({"source": place.checkpoint(), "destination": place.inside});
-                place.does("copy", copy).await?;
+                place.does::<IgnoredAny>("change.copy", copy).await?;
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
         }
@@ -84,9 +86,8 @@ pub(super) async fn forget(
     };
     let work = async {
         let place = KernelPath::find(jupyter, owner, file)?;
-        place
-            .does("delete", json!({ "path": place.checkpoint() }))
-            .await?;
+        let arguments = json!({ "path": place.checkpoint() });
+        place.does::<IgnoredAny>("change.remove", arguments).await?;
         Ok(StatusCode::NO_CONTENT)
     };
     Some(work.await)

@@ -16,6 +16,7 @@ use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::json_error;
 use cellblock_settings::clock;
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use super::caller::Caller;
@@ -24,10 +25,14 @@ use super::kernels::json_or_default;
 use super::problem::Problem;
 use super::state::{HeldKernel, Jupyter};
 use super::wire::date;
-use crate::workspace::{OperationResult, operate, perform};
+use crate::files::{FileRecord, RecordList, operate, perform};
 
 /// Root of a kernel's files.
 const ROOT: &str = "/workspace";
+/// Maximum number of entries of a listing.
+const MAX_ENTRIES: u64 = 5000;
+/// Fields of a file that a model is made of.
+pub(super) const FIELDS: [&str; 5] = ["type", "size", "modified", "writable", "media_type"];
 
 /// Part of a file to return.
 #[derive(Debug, Default, Deserialize)]
@@ -95,12 +100,19 @@ impl KernelPath {
         format!("{folder}/.ipynb_checkpoints/{stem}-checkpoint{dot}{extension}")
     }
 
-    pub(super) async fn does(&self, operation: &str, arguments: Value) -> Result<Value, Problem> {
-        Ok(operate(&self.held.session, ROOT, operation, &arguments).await?)
+    pub(super) async fn does<T: DeserializeOwned>(&self, operation: &str, with: Value) -> Result<T, Problem> {
+        Ok(operate(&self.held.session, ROOT, operation, &with).await?)
     }
 
     pub(super) async fn about(&self, path: &str) -> Result<Value, Problem> {
-        self.does("about", json!({ "path": path })).await
+        let found: FileRecord = self.does("content.about", json!({ "path": path })).await?;
+        Ok(found.fields(&FIELDS))
+    }
+
+    /// Lists the files of the directory.
+    async fn entries(&self) -> Result<Vec<FileRecord>, Problem> {
+        let wanted = json!({"path": self.inside, "limit": MAX_ENTRIES});
+        Ok(self.does::<RecordList>("record.entries", wanted).await?.entries)
     }
 
     /// The model without content.
@@ -143,20 +155,19 @@ pub(super) async fn get(
         return Ok(Json(found));
     }
     if found["type"] == "directory" {
-        let listing = place.does("list", json!({ "directory": place.inside })).await?;
-        let entries = listing["entries"].as_array().into_iter().flatten();
-        let entry = |entry: &Value| {
-            let name = entry["name"].as_str().unwrap_or_default();
-            model(name, &format!("{}/{name}", place.path), entry)
+        let entries = place.entries().await?;
+        let visible = entries.iter().filter(|entry| !entry.name().starts_with('.'));
+        let entry = |it: &FileRecord| {
+            let path = format!("{}/{}", place.path, it.name());
+            model(it.name(), &path, &it.fields(&FIELDS))
         };
-        let visible =
-            entries.filter(|entry| entry["name"].as_str().is_some_and(|name| !name.starts_with('.')));
         found["content"] = visible.map(entry).collect();
         found["format"] = "json".into();
         return Ok(Json(found));
     }
     let arguments = json!({ "path": place.inside });
-    let OperationResult { content, .. } = perform(&place.held.session, ROOT, "content", &arguments).await?;
+    let (_, content): (IgnoredAny, _) =
+        perform(&place.held.session, ROOT, "content.read_bytes", &arguments).await?;
     fill(&mut found, content, asked.format.as_deref())?;
     Ok(Json(found))
 }
@@ -258,7 +269,9 @@ pub(super) async fn put(
 
 async fn save(place: &KernelPath, sent: Model) -> Result<(), Problem> {
     if sent.kind.as_deref() == Some("directory") {
-        place.does("mkdir", json!({ "path": place.inside })).await?;
+        place
+            .does::<IgnoredAny>("change.make", json!({ "path": place.inside }))
+            .await?;
         return Ok(());
     }
     let content = match (sent.content, sent.format.as_deref()) {
@@ -272,9 +285,8 @@ async fn save(place: &KernelPath, sent: Model) -> Result<(), Problem> {
             ));
         }
     };
-    place
-        .does("write", json!({"path": place.inside, "content": content}))
-        .await?;
+    let arguments = json!({"path": place.inside, "content": content});
+    place.does::<IgnoredAny>("content.write", arguments).await?;
     Ok(())
 }
 
@@ -291,9 +303,8 @@ pub(super) async fn post(
     }
     let sent: Model = json_or_default(&body)?;
     let folder = KernelPath::find(&jupyter, &owner, &path)?;
-    let listing = folder.does("list", json!({ "directory": folder.inside })).await?;
-    let entries = listing["entries"].as_array().into_iter().flatten();
-    let taken: Vec<&str> = entries.filter_map(|entry| entry["name"].as_str()).collect();
+    let entries = folder.entries().await?;
+    let taken: Vec<&str> = entries.iter().map(FileRecord::name).collect();
     let source = sent
         .copy_from
         .as_deref()
@@ -328,12 +339,8 @@ pub(super) async fn post(
                     "a file cannot be copied from one kernel to another",
                 ));
             }
-            place
-                .does(
-                    "copy",
-                    json!({"source": source.inside, "destination": place.inside}),
-                )
-                .await?;
+            let copy = json!({"source": source.inside, "destination": place.inside});
+            place.does::<IgnoredAny>("change.copy", copy).await?;
         }
         None if sent.kind.as_deref() == Some("notebook") => {
             let empty = json!({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
@@ -382,8 +389,8 @@ pub(super) async fn patch(
             "a file cannot be moved from one kernel to another",
         ));
     }
-    to.does("move", json!({"source": from.inside, "destination": to.inside}))
-        .await?;
+    let paths = json!({"source": from.inside, "destination": to.inside});
+    to.does::<IgnoredAny>("change.move", paths).await?;
     Ok(Json(to.model().await?))
 }
 
@@ -402,6 +409,7 @@ pub(super) async fn delete(
             "the directory of a kernel goes with the kernel; use `DELETE /api/kernels/{id}`",
         ));
     }
-    place.does("delete", json!({ "path": place.inside })).await?;
+    let arguments = json!({ "path": place.inside });
+    place.does::<IgnoredAny>("change.remove", arguments).await?;
     Ok(StatusCode::NO_CONTENT)
 }

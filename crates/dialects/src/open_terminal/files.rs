@@ -13,15 +13,18 @@ use serde_json::{Value, json};
 use super::arguments::{between, flag, json, query, values};
 use super::chat::{Caller, OpenTerminal};
 use super::problem::Problem;
-use super::workspace::{operate, perform};
+use super::workspace::perform;
 use crate::bounded::{BoundedName, MAX_NAME};
+use crate::files::{FileRecord, RecordList};
 
+/// Maximum number of entries of a listing.
+const MAX_ENTRIES: u64 = 5000;
 /// Maximum number of matches that a search can ask for.
 const MAX_MATCHES: u32 = 500;
 /// Maximum number of names that a search by name can ask for.
 const MAX_NAMES: u32 = 100;
 
-#[derive(Debug, Deserialize, Serialize, utoipa::IntoParams)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Directory to list; by default the working directory.
@@ -130,7 +133,7 @@ pub(super) enum EntryKind {
     Any,
 }
 
-#[derive(Debug, Deserialize, Serialize, utoipa::IntoParams)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct GlobQuery {
     /// Pattern of names or of paths, such as `*.py`.
@@ -151,7 +154,7 @@ pub(super) struct GlobQuery {
     max_results: u32,
 }
 
-#[derive(Debug, Deserialize, Serialize, utoipa::IntoParams)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SearchQuery {
     /// Part of the name.
@@ -194,9 +197,16 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Json<Value>, Problem> {
     let asked: ListQuery = query(&uri)?;
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "list", &asked).await?,
-    ))
+    let asked = json!({"path": asked.directory, "limit": MAX_ENTRIES});
+    let found: RecordList = terminal.operate(&caller, "record.entries", &asked).await?;
+    let fields = ["name", "type", "size", "modified", "writable"];
+    let entries: Vec<_> = found.entries.iter().map(|it| it.fields(&fields)).collect();
+    let FileRecord { path, writable, .. } = found.directory;
+    let mut answer = json!({"dir": path, "writable": writable, "entries": entries});
+    if found.total > MAX_ENTRIES {
+        answer["omitted"] = (found.total - MAX_ENTRIES).into();
+    }
+    Ok(Json(answer))
 }
 
 /// Read a text file, or look at a picture. For text, `start_line` and `end_line` select lines. Use
@@ -212,8 +222,9 @@ pub(super) async fn read(
     for (name, line) in [("start_line", asked.start_line), ("end_line", asked.end_line)] {
         line.map(|line| between(name, line, 1, u64::MAX)).transpose()?;
     }
-    let done = perform(&terminal.chat(&caller).await?, "read", &asked).await?;
-    let picture = done.answer["media_type"]
+    let held = terminal.chat(&caller).await?;
+    let (answer, content): (Value, _) = perform(&held, "content.read", &asked).await?;
+    let picture = answer["media_type"]
         .as_str()
         .filter(|it| it.starts_with("image/"));
     Ok(match picture.and_then(|it| HeaderValue::from_str(it).ok()) {
@@ -224,10 +235,10 @@ pub(super) async fn read(
                 (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
                 (CONTENT_SECURITY_POLICY, SEPARATE_ORIGIN),
             ],
-            done.content,
+            content,
         )
             .into_response(),
-        None => Json(done.answer).into_response(),
+        None => Json(answer).into_response(),
     })
 }
 
@@ -240,9 +251,10 @@ pub(super) async fn display(
     uri: Uri,
 ) -> Result<Json<Value>, Problem> {
     let asked: PathQuery = query(&uri)?;
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "display", &asked).await?,
-    ))
+    terminal
+        .operate(&caller, "content.exists", &asked)
+        .await
+        .map(Json)
 }
 
 /// Write a text file. Creates missing directories, and replaces a file that exists.
@@ -256,9 +268,7 @@ pub(super) async fn write(
     let asked: WriteRequest = json(&body)?;
     let bytes = asked.content.len() as u64;
     terminal.host.meter.uploaded(&caller.owner, bytes).await?;
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "write", &asked).await?,
-    ))
+    terminal.operate(&caller, "content.write", &asked).await.map(Json)
 }
 
 /// Replace exact pieces of text in a file.
@@ -274,9 +284,8 @@ pub(super) async fn replace(
     if asked.replacements.iter().any(|it| it.target.is_empty()) {
         return Err(Problem::invalid("`target` is empty; give the text to replace"));
     }
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "replace", &asked).await?,
-    ))
+    let done: Value = terminal.operate(&caller, "content.replace", &asked).await?;
+    Ok(Json(json!({"path": done["path"], "size": done["size"]})))
 }
 
 /// Search the content of files. Returns the matching lines with their files and line numbers.
@@ -290,9 +299,7 @@ pub(super) async fn grep(
     let mut asked: GrepQuery = query(&without(&uri, "include")?)?;
     asked.include = values(&uri, "include");
     between("max_results", asked.max_results, 1, MAX_MATCHES)?;
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "grep", &asked).await?,
-    ))
+    terminal.operate(&caller, "search.grep", &asked).await.map(Json)
 }
 
 /// Find files and directories by a pattern of their names.
@@ -306,8 +313,23 @@ pub(super) async fn glob(
     let mut asked: GlobQuery = query(&without(&uri, "exclude")?)?;
     asked.exclude = values(&uri, "exclude");
     between("max_results", asked.max_results, 1, MAX_MATCHES)?;
+    let patterns = [&asked.pattern];
+    let wanted = json!({
+        "names": patterns, "paths": patterns, "exclude": asked.exclude, "path": asked.path,
+        "kind": asked.kind, "limit": asked.max_results,
+    });
+    let found: RecordList = terminal.operate(&caller, "search.glob", &wanted).await?;
+    let top = &found.directory.path;
+    let below = |record: &FileRecord| {
+        let mut entry = record.fields(&["type", "size", "modified"]);
+        let path = record.path.strip_prefix(top.as_str()).unwrap_or(&record.path);
+        entry["path"] = path.trim_start_matches('/').into();
+        entry
+    };
+    let matches: Vec<_> = found.entries.iter().map(below).collect();
+    let truncated = found.total > u64::from(asked.max_results);
     Ok(Json(
-        operate(&terminal.chat(&caller).await?, "glob", &asked).await?,
+        json!({"pattern": asked.pattern, "path": top, "matches": matches, "truncated": truncated}),
     ))
 }
 
@@ -321,9 +343,14 @@ pub(super) async fn search(
 ) -> Result<Json<Value>, Problem> {
     let asked: SearchQuery = query(&uri)?;
     between("limit", asked.limit, 1, MAX_NAMES)?;
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "search", &asked).await?,
-    ))
+    let wanted = json!({
+        "query": asked.query, "path": asked.path, "limit": asked.limit, "kind": asked.kind,
+        "show_hidden": asked.show_hidden,
+    });
+    let found: RecordList = terminal.operate(&caller, "search.names", &wanted).await?;
+    let fields = ["path", "name", "type", "size", "modified"];
+    let results: Vec<_> = found.entries.iter().map(|it| it.fields(&fields)).collect();
+    Ok(Json(json!({ "results": results })))
 }
 
 /// `GET /files/cwd`.
@@ -343,12 +370,12 @@ pub(super) async fn set_cwd(
     let asked: PathQuery = json(&body)?;
     let held = terminal.chat(&caller).await?;
     asked.check()?;
-    let answer = operate(&held, "set_cwd", &asked).await?;
-    if let Some(cwd) = answer["cwd"].as_str() {
-        let cwd = BoundedName::new(cwd.to_owned());
-        held.kept
-            .set_cwd(cwd.map_err(|error| Problem::invalid(format!("the directory is {error}")))?);
-    }
+    let wanted = json!({"path": asked.path, "limit": 0});
+    let (found, _): (RecordList, _) = perform(&held, "record.entries", &wanted).await?;
+    let answer = json!({"cwd": found.directory.path});
+    let cwd = BoundedName::new(found.directory.path);
+    held.kept
+        .set_cwd(cwd.map_err(|error| Problem::invalid(format!("the directory is {error}")))?);
     Ok(Json(answer))
 }
 

@@ -16,6 +16,7 @@ use cellblock_interpreter::json_error;
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::{Cell, Output, Session, mint};
 use parking_lot::{Mutex, MutexGuard};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -27,10 +28,10 @@ use super::workspace::perform;
 use crate::attended::attended;
 use crate::bounded::BoundedName;
 use crate::decoder::TextDecoder;
+use crate::files;
 use crate::host::DialectHost;
 use crate::notebook::{ends_with_expression, raised};
 use crate::shown::{ShownOutput, shown};
-use crate::workspace;
 
 /// Maximum number of open notebooks of a chat.
 const MAX_NOTEBOOKS: usize = 32;
@@ -151,9 +152,9 @@ pub(super) async fn open(
     let asked: PathQuery = json(&body)?;
     asked.check()?;
     let held = terminal.chat(&caller).await?;
-    let done = perform(&held, "content", &asked).await?;
-    let path = done.answer["path"].as_str().unwrap_or_default();
-    let document = NotebookDocument::parse(&done.content, path)?;
+    let (answer, content): (Value, _) = perform(&held, "content.read_bytes", &asked).await?;
+    let path = answer["path"].as_str().unwrap_or_default();
+    let document = NotebookDocument::parse(&content, path)?;
     let spec = &document.metadata["kernelspec"];
     let kernel = spec["name"].as_str().unwrap_or("python3").to_owned();
     let language = spec["language"].as_str().unwrap_or("python");
@@ -260,8 +261,9 @@ impl Notebook {
     /// Runs a cell of the file, and writes what it shows into the file.
     async fn run(&self, host: &DialectHost, session: &Session, asked: CellRequest) -> Result<Value, Problem> {
         let path = json!({ "path": self.path });
-        let read = workspace::perform(session, HOME, "content", &path).await?;
-        let mut document = NotebookDocument::parse(&read.content, &self.path)?;
+        let (_, content): (IgnoredAny, _) =
+            files::perform(session, HOME, "content.read_bytes", &path).await?;
+        let mut document = NotebookDocument::parse(&content, &self.path)?;
         let number = document.cells.len();
         let at = usize::try_from(asked.cell_index).ok();
         let cell = at.and_then(|at| document.cells.get_mut(at)).ok_or_else(|| {
@@ -287,7 +289,8 @@ impl Notebook {
         let status = if is_error { "error" } else { "ok" };
         let mut answer = json!({"status": status, "execution_count": count, "outputs": outputs});
         let written = json!({"path": self.path, "content": document.text()});
-        if let Err(fault) = workspace::operate(session, HOME, "write", &written).await {
+        let saved = files::operate::<IgnoredAny>(session, HOME, "content.write", &written).await;
+        if let Err(fault) = saved {
             answer["note"] = format!("the notebook could not be saved: {}", fault.message).into();
         }
         Ok(answer)

@@ -22,7 +22,8 @@ use super::chat::{Caller, OpenTerminal};
 use super::commands::join;
 use super::files::PathQuery;
 use super::problem::Problem;
-use super::workspace::operate;
+use super::workspace::perform;
+use crate::files::{FileKind, FileRecord};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct UploadQuery {
@@ -109,12 +110,13 @@ pub(super) async fn serve(
 
 async fn show(terminal: &OpenTerminal, caller: &Caller, path: &str) -> Result<Response, Problem> {
     let held = terminal.chat(caller).await?;
-    let about = operate(&held, "about", &json!({ "path": path })).await?;
-    let real = about["path"].as_str().filter(|_| about["type"] == "file");
+    let (found, _): (FileRecord, _) = perform(&held, "content.about", &json!({ "path": path })).await?;
+    let real = found
+        .real
+        .filter(|_| matches!(found.kind, FileKind::File | FileKind::Other));
     let path = real.ok_or_else(|| Problem::missing(format!("file not found: {path}")))?;
-    let media_type = about["media_type"].as_str();
     let opened = held.session.open_file(path).await?;
-    let media_type = media_type.and_then(|it| HeaderValue::from_str(it).ok());
+    let media_type = found.media_type.and_then(|it| HeaderValue::from_str(&it).ok());
     let unknown = HeaderValue::from_static("application/octet-stream");
     Ok(download(opened, media_type.unwrap_or(unknown)))
 }
@@ -138,7 +140,7 @@ pub(super) async fn archive(
 ) -> Result<Response, Problem> {
     let asked: ArchiveRequest = json(&body)?;
     let held = terminal.chat(&caller).await?;
-    let made = operate(&held, "archive", &asked).await?;
+    let (made, _): (Value, _) = perform(&held, "change.archive", &asked).await?;
     let (Some(path), Some(name)) = (made["archive"].as_str(), made["name"].as_str()) else {
         return Err(Problem::new(
             StatusCode::BAD_GATEWAY,
@@ -159,7 +161,7 @@ pub(super) async fn archive(
 }
 
 macro_rules! operation {
-    ($(#[$doc:meta])* $name:ident, $operation:literal, $request:ty) => {
+    ($(#[$doc:meta])* $name:ident, $operation:literal, $request:ty, $shown:expr) => {
         $(#[$doc])*
         pub(super) async fn $name(
             State(terminal): State<OpenTerminal>,
@@ -167,22 +169,23 @@ macro_rules! operation {
             body: Bytes,
         ) -> Result<Json<Value>, Problem> {
             let asked: $request = json(&body)?;
-            Ok(Json(operate(&terminal.chat(&caller).await?, $operation, &asked).await?))
+            terminal.operate(&caller, $operation, &asked).await.map($shown).map(Json)
         }
     };
 }
 
 operation!(
     /// `POST /files/mkdir`.
-    mkdir, "mkdir", PathQuery
+    mkdir, "change.make", PathQuery, |made: Value| json!({"path": made["path"]})
 );
 operation!(
     /// `POST /files/move`.
-    rename, "move", MoveRequest
+    rename, "change.move", MoveRequest,
+    |moved: Value| json!({"source": moved["source"], "destination": moved["path"]})
 );
 operation!(
     /// `POST /files/compare`: what differs between two text files.
-    compare, "compare", CompareRequest
+    compare, "content.compare", CompareRequest, |compared: Value| compared
 );
 
 /// `DELETE /files/delete?path=`.
@@ -192,7 +195,5 @@ pub(super) async fn delete(
     uri: Uri,
 ) -> Result<Json<Value>, Problem> {
     let asked: PathQuery = query(&uri)?;
-    Ok(Json(
-        operate(&terminal.chat(&caller).await?, "delete", &asked).await?,
-    ))
+    terminal.operate(&caller, "change.remove", &asked).await.map(Json)
 }

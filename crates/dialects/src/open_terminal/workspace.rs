@@ -1,27 +1,30 @@
 //! Operations on files of a chat, as seen from its working directory.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
-use super::chat::HeldChat;
+use super::chat::{Caller, HeldChat, OpenTerminal};
 use super::problem::Problem;
-use crate::workspace::{self, OperationResult};
+use crate::files;
 
-/// Does an operation.
-pub(super) async fn operate(
-    held: &HeldChat,
-    operation: &str,
-    arguments: &impl Serialize,
-) -> Result<Value, Problem> {
-    Ok(perform(held, operation, arguments).await?.answer)
+impl OpenTerminal {
+    /// Performs an operation.
+    pub(super) async fn operate<T: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        operation: &str,
+        arguments: &impl Serialize,
+    ) -> Result<T, Problem> {
+        Ok(perform(&self.chat(caller).await?, operation, arguments).await?.0)
+    }
 }
 
-/// Does an operation whose answer may have bytes after it.
-pub(super) async fn perform(
+/// Performs an operation whose answer may have bytes after it.
+pub(super) async fn perform<T: DeserializeOwned>(
     held: &HeldChat,
     operation: &str,
     arguments: &impl Serialize,
-) -> Result<OperationResult, Problem> {
+) -> Result<(T, Vec<u8>), Problem> {
     let cwd = held.kept.cwd();
-    Ok(workspace::perform(&held.session, &cwd, operation, arguments).await?)
+    Ok(files::perform(&held.session, &cwd, operation, arguments).await?)
 }

@@ -84,6 +84,7 @@ impl<E: Into<DialectFault>> From<E> for Problem {
             DialectFaultKind::TooLarge => "PAYLOAD_TOO_LARGE",
             DialectFaultKind::Ended => "SANDBOX_NOT_FOUND",
             DialectFaultKind::Missing => "NOT_FOUND",
+            DialectFaultKind::NoFile => "FILE_NOT_FOUND",
             DialectFaultKind::Request | DialectFaultKind::Space => "INVALID_REQUEST",
             DialectFaultKind::StorageFull => "STORAGE_FULL",
             DialectFaultKind::Port => "PORT_CLOSED",

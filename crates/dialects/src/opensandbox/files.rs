@@ -11,20 +11,16 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use serde_json::{Map, json};
 use tokio_util::io::ReaderStream;
 
 use super::access::ExecdSandbox;
 use super::error::Problem;
-use super::program::ask;
 use super::sandbox::State;
-use super::tree::{named, one};
+use super::tree::{Permission, done, named, one};
 
 /// Working directory of programs, by the names that it has.
 const WORKSPACE: &str = "/workspace";
 const MNT_DATA: &str = "/mnt/data";
-/// Permissions of a file that the host writes.
-const USUAL: u32 = 644;
 /// Maximum number of files in one upload.
 const FILES: usize = 1000;
 /// Maximum size of what describes a file.
@@ -33,24 +29,23 @@ const MAX_METADATA: usize = 64 * 1024;
 #[derive(Debug, Deserialize)]
 struct Metadata {
     path: String,
-    mode: Option<u32>,
-    owner: Option<String>,
-    group: Option<String>,
+    #[serde(flatten)]
+    permission: Permission,
 }
 
 /// Writes files: each has a part `metadata`, and then a part `file`.
 pub(super) async fn upload(
     Given(state): Given<State>,
-    ExecdSandbox { sandbox, owner }: ExecdSandbox,
+    opened: ExecdSandbox,
     headers: HeaderMap,
     parts: Result<Multipart, MultipartRejection>,
 ) -> Result<(), Problem> {
     let mut parts = parts.map_err(|error| Problem::invalid(error.body_text()))?;
     let broken = |error: axum::extract::multipart::MultipartError| Problem::invalid(error.body_text());
     let mut next: Option<Metadata> = None;
-    let mut permissions = Map::new();
+    let mut permissions = Vec::new();
     let mut files = 0;
-    let mut receiving = state.host.begin_upload(&owner, &headers).await?;
+    let mut receiving = state.host.begin_upload(&opened.owner, &headers).await?;
     while let Some(mut part) = receiving.within(parts.next_field()).await?.map_err(broken)? {
         match part.name() {
             Some("metadata") => {
@@ -70,14 +65,9 @@ pub(super) async fn upload(
                 }
                 let path = place(&metadata.path);
                 let received = receiving.receive(part).await?;
-                sandbox.session.put_file(&path, received.content).await?;
-                if metadata.mode.is_some_and(|mode| mode != USUAL)
-                    || given(metadata.owner.as_ref())
-                    || given(metadata.group.as_ref())
-                {
-                    let wanted =
-                        json!({"mode": metadata.mode, "owner": metadata.owner, "group": metadata.group});
-                    permissions.insert(path, wanted);
+                opened.sandbox.session.put_file(&path, received.content).await?;
+                if metadata.permission.is_unusual() {
+                    permissions.push(metadata.permission.arguments(&path)?);
                 }
             }
             other => {
@@ -92,13 +82,9 @@ pub(super) async fn upload(
         return Err(Problem::invalid("the upload has no file"));
     }
     if !permissions.is_empty() {
-        ask(&sandbox.session, &json!({"do": "permit", "files": permissions})).await?;
+        done(&opened, "change.permit", permissions).await?;
     }
     Ok(())
-}
-
-fn given(name: Option<&String>) -> bool {
-    name.is_some_and(|it| !it.is_empty())
 }
 
 /// Reads a short part.
@@ -129,13 +115,7 @@ pub(super) async fn download(
 ) -> Result<Response, Problem> {
     let query = query.unwrap_or_default();
     let path = one(&query, "path")?;
-    let opened = sandbox.session.open_file(place(&path)).await.map_err(|error| {
-        let problem = Problem::from(error);
-        if problem.code == "NOT_FOUND" {
-            return Problem::missing("FILE_NOT_FOUND", problem.message);
-        }
-        problem
-    })?;
+    let opened = sandbox.session.open_file(place(&path)).await?;
     let (mut file, size) = (opened.content, opened.bytes);
     let mut answer = HeaderMap::new();
     answer.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));

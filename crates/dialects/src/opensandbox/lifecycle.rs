@@ -20,7 +20,7 @@ use super::sandbox::{HeldSandbox, Sandbox, State, lock};
 use super::{EGRESS_PORT, EXECD_PORT};
 use crate::forward::{ForwardFailure, mounted_at, to_program};
 use crate::instant::instant;
-use crate::presented::{FORWARDED_HOST, header, path};
+use crate::presented::{FORWARDED_HOST, header, pairs, path};
 
 /// Sandboxes in one page of a list, unless another number is requested.
 const PAGE: usize = 20;
@@ -187,7 +187,7 @@ pub(super) async fn endpoint(
     if parts
         .uri
         .query()
-        .is_some_and(|it| super::tree::pairs(it).iter().any(|(name, _)| name == "expires"))
+        .is_some_and(|it| pairs(it).iter().any(|(name, _)| name == "expires"))
     {
         return Err(Problem::unsupported(
             "signed endpoints are not supported; leave `expires` out, and send the header of the answer",
@@ -317,7 +317,7 @@ impl SandboxFilter {
             states: Vec::new(),
             metadata: Vec::new(),
         };
-        for (name, value) in super::tree::pairs(query) {
+        for (name, value) in pairs(query) {
             let number = |most: usize| {
                 let number = value.parse().ok().filter(|it| (1..=most).contains(it));
                 number.ok_or_else(|| {
@@ -329,7 +329,7 @@ impl SandboxFilter {
                 "pageSize" => wanted.size = number(MAX_PAGE)?,
                 "state" => wanted.states.push(value),
                 // The client encodes the pairs, and then the parameter.
-                "metadata" => wanted.metadata.extend(super::tree::pairs(&value)),
+                "metadata" => wanted.metadata.extend(pairs(&value)),
                 _ => {}
             }
         }

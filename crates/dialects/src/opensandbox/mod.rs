@@ -20,7 +20,6 @@ mod lifecycle;
 mod metrics;
 mod options;
 mod output;
-mod program;
 mod runs;
 mod sandbox;
 mod shell;

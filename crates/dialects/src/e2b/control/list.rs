@@ -11,12 +11,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cellblock_settings::clock::since_epoch;
 use chrono::DateTime;
 
-use super::super::body::{pairs, unknown_parameter};
+use super::super::body::unknown_parameter;
 use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::answer::Detail;
+use crate::presented::pairs;
 
 /// Sandboxes of a page, unless a request says otherwise; also the most.
 const PAGE: usize = 100;

@@ -5,11 +5,12 @@ use axum::extract::{Path, RawQuery, State};
 use cellblock_settings::clock::{seconds_since_epoch, unix_seconds};
 use serde_json::{Map, Value, json};
 
-use super::super::body::{pairs, unknown_parameter};
+use super::super::body::unknown_parameter;
 use super::super::envd;
 use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
 use super::super::state::E2b;
+use crate::presented::pairs;
 
 /// Maximum number of sandboxes of one request.
 const MANY: usize = 100;

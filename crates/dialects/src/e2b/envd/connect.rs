@@ -50,14 +50,6 @@ impl Fault {
         Self::new("not_found", message)
     }
 
-    /// Names what it is about.
-    pub(super) fn about(self, path: &str) -> Self {
-        Self {
-            message: format!("{path}: {}", self.message),
-            ..self
-        }
-    }
-
     fn status(&self) -> StatusCode {
         match self.code {
             "invalid_argument" | "failed_precondition" => StatusCode::BAD_REQUEST,
@@ -91,6 +83,7 @@ impl From<Problem> for Fault {
             401 => "unauthenticated",
             403 => "permission_denied",
             404 => "not_found",
+            409 => "already_exists",
             429 | 507 => "resource_exhausted",
             501 => "unimplemented",
             502 | 503 => "unavailable",

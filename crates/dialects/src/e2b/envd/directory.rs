@@ -5,6 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
@@ -13,15 +14,18 @@ use super::super::place::RequestSandbox;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::connect::{self, Fault, RpcResult};
-use super::entry::{self, EnvdEntry};
+use super::entry::entry;
 use super::watch;
 use crate::bounded::BoundedName;
+use crate::files::{FileRecord, RecordList, operate};
 
 /// Depth of a list, unless a request says otherwise, and at most.
 const DEPTH: u32 = 1;
 const MAX_DEPTH: u32 = 64;
 /// Maximum number of entries of a list.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: u64 = 100_000;
+/// Number of entries of one answer of the sandbox, which has a maximum size.
+const PART: usize = 10_000;
 
 /// A request of any method; each uses its own fields.
 #[derive(Debug, Default, Deserialize)]
@@ -69,14 +73,19 @@ pub(super) async fn call(
 
 async fn perform(held: &HeldSandbox, method: &str, request: Request) -> RpcResult<Value> {
     let path = absolute(&request.path);
-    let surveyor = &held.kept.daemon.surveyor;
-    let question = match method {
-        "Stat" => json!({"op": "stat", "path": path}),
-        "MakeDir" => json!({"op": "make", "path": path}),
-        "Remove" => json!({"op": "remove", "path": path}),
-        "Move" => json!({
-            "op": "move", "source": absolute(&request.source), "destination": absolute(&request.destination)
-        }),
+    let record: FileRecord = match method {
+        "Stat" => ask(held, "record.find", &json!({ "path": path })).await?,
+        "MakeDir" => ask(held, "change.make", &json!({"path": path, "exist_ok": false})).await?,
+        "Move" => {
+            let (source, destination) = (absolute(&request.source), absolute(&request.destination));
+            let paths = json!({"source": source, "destination": destination, "replace": true});
+            ask(held, "change.move", &paths).await?
+        }
+        "Remove" => {
+            let removed = json!({"path": path, "missing_ok": true});
+            ask::<IgnoredAny>(held, "change.remove", &removed).await?;
+            return Ok(json!({}));
+        }
         "ListDir" => return list(held, &path, request.depth).await,
         "CreateWatcher" => return watch::create(held, &path, &request).await,
         "GetWatcherEvents" => return watch::events(held, &request.watcher_id).await,
@@ -88,34 +97,35 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> RpcResul
             ));
         }
     };
-    let told = surveyor.ask(held, &question).await;
-    let mut said = told.map_err(|fault| fault.about(&path))?;
-    if method == "Remove" {
-        return Ok(json!({}));
-    }
-    let entry: EnvdEntry = entry::read(&mut said, "entry")?;
-    Ok(json!({ "entry": entry }))
+    Ok(json!({ "entry": entry(&record) }))
 }
 
-/// Lists a directory in parts, each of which is a question.
+/// Performs an operation in the sandbox.
+pub(super) async fn ask<T: DeserializeOwned>(
+    held: &HeldSandbox,
+    operation: &str,
+    arguments: &Value,
+) -> RpcResult<T> {
+    let done = operate(&held.session, "/", operation, arguments).await;
+    done.map_err(|fault| Problem::from(fault).into())
+}
+
+/// Lists a directory in parts.
 async fn list(held: &HeldSandbox, path: &str, depth: u32) -> RpcResult<Value> {
     let depth = if depth == 0 { DEPTH } else { depth.min(MAX_DEPTH) };
-    let mut all: Vec<EnvdEntry> = Vec::new();
-    let mut skip = 0_u64;
-    loop {
-        let question = json!({"op": "list", "path": path, "depth": depth, "skip": skip});
-        let told = held.kept.daemon.surveyor.ask(held, &question).await;
-        let mut said = told.map_err(|fault| fault.about(path))?;
-        all.extend(entry::read::<Vec<EnvdEntry>>(&mut said, "entries")?);
-        let next = said["next"].as_u64().unwrap_or(0);
-        if next <= skip {
-            return Ok(json!({ "entries": all }));
-        }
-        if all.len() > MAX_ENTRIES {
+    let mut all = Vec::new();
+    for skip in (0..MAX_ENTRIES).step_by(PART) {
+        let part = json!({"path": path, "depth": depth, "skip": skip, "limit": PART});
+        let found: RecordList = ask(held, "record.entries", &part).await?;
+        if found.total > MAX_ENTRIES {
             let message =
                 format!("{path} has more than {MAX_ENTRIES} entries, which is the limit; list less deeply");
             return Err(Fault::new("resource_exhausted", message));
         }
-        skip = next;
+        all.extend(found.entries.iter().map(entry));
+        if skip + PART as u64 >= found.total {
+            break;
+        }
     }
+    Ok(json!({ "entries": all }))
 }

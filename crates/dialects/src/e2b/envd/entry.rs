@@ -1,75 +1,67 @@
-//! Entry of a file, as a sandbox reports it. It is an allegation: whatever it is, it has this shape.
+//! Files and their changes as E2B's clients read them.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use chrono::SecondsFormat;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use super::connect::{Fault, RpcResult};
+use crate::files::{FileKind, FileRecord};
 
-/// A file, directory or link.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EnvdEntry {
-    pub(super) name: String,
-    #[serde(rename = "type")]
-    kind: EnvdFileType,
-    pub(super) path: String,
-    size: String,
-    mode: u32,
-    permissions: String,
-    owner: String,
-    group: String,
-    modified_time: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    symlink_target: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(clippy::enum_variant_names, reason = "they are written so")]
-enum EnvdFileType {
-    FileTypeFile,
-    FileTypeDirectory,
-    FileTypeSymlink,
+/// Describes a file, directory or link.
+pub(super) fn entry(record: &FileRecord) -> Value {
+    let mut entry = json!({
+        "name": record.name(),
+        "type": match record.kind {
+            FileKind::Directory => "FILE_TYPE_DIRECTORY",
+            FileKind::Symlink => "FILE_TYPE_SYMLINK",
+            FileKind::File | FileKind::Other => "FILE_TYPE_FILE",
+        },
+        "path": record.path,
+        "size": record.size.to_string(),
+        "mode": record.mode,
+        "permissions": record.permissions,
+        "owner": record.owner,
+        "group": record.group,
+        "modifiedTime": record.modified().to_rfc3339_opts(SecondsFormat::Nanos, true),
+    });
+    if let Some(target) = &record.target {
+        entry["symlinkTarget"] = target.as_str().into();
+    }
+    entry
 }
 
 /// A change in a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Change {
-    pub(super) name: String,
+    name: String,
     #[serde(rename = "type")]
     kind: ChangeKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) entry: Option<EnvdEntry>,
+    entry: Option<FileRecord>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(clippy::enum_variant_names, reason = "they are written so")]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum ChangeKind {
-    EventTypeCreate,
-    EventTypeWrite,
-    EventTypeRemove,
-    EventTypeRename,
-    EventTypeChmod,
+    Create,
+    Write,
+    Remove,
+    Rename,
+    Chmod,
 }
 
 impl Change {
-    /// Whether the entry may still be there.
-    pub(super) fn is_there(&self) -> bool {
-        !matches!(
-            self.kind,
-            ChangeKind::EventTypeRemove | ChangeKind::EventTypeRename
-        )
+    /// Describes it, with the file if that is requested.
+    pub(super) fn describe(&self, with_entry: bool) -> Value {
+        let kind = match self.kind {
+            ChangeKind::Create => "EVENT_TYPE_CREATE",
+            ChangeKind::Write => "EVENT_TYPE_WRITE",
+            ChangeKind::Remove => "EVENT_TYPE_REMOVE",
+            ChangeKind::Rename => "EVENT_TYPE_RENAME",
+            ChangeKind::Chmod => "EVENT_TYPE_CHMOD",
+        };
+        let mut change = json!({"name": self.name, "type": kind});
+        if let Some(record) = self.entry.as_ref().filter(|_| with_entry) {
+            change["entry"] = entry(record);
+        }
+        change
     }
-}
-
-/// Reads what the sandbox said.
-pub(super) fn read<T: serde::de::DeserializeOwned>(said: &mut Value, name: &str) -> RpcResult<T> {
-    let value = said.get_mut(name).map(Value::take).unwrap_or_default();
-    serde_json::from_value(value).map_err(|error| {
-        Fault::new(
-            "internal",
-            format!("the sandbox's answer has no valid `{name}`: {error}"),
-        )
-    })
 }

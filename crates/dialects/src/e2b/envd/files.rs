@@ -16,7 +16,7 @@ use cellblock_interpreter::json_error;
 use flate2::write::MultiGzDecoder;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 
 use super::super::body::read as read_body;
@@ -26,7 +26,8 @@ use super::super::place::{self, RequestSandbox};
 use super::super::sandbox::HeldSandbox;
 use super::super::secret::Operation;
 use super::super::state::E2b;
-use super::entry::{self, EnvdEntry};
+use super::directory::ask;
+use super::entry::entry;
 
 /// Maximum number of files of one request.
 const MOST: usize = 1000;
@@ -145,14 +146,13 @@ pub(super) async fn write(
     Ok(Json(written))
 }
 
-pub(super) async fn compose(RequestSandbox(held): RequestSandbox, body: Bytes) -> Answer<Json<EnvdEntry>> {
+pub(super) async fn compose(RequestSandbox(held): RequestSandbox, body: Bytes) -> Answer<Json<Value>> {
     let request: Compose = read_body(&body)?;
     let paths = request.source_paths.iter().map(|path| reachable(path));
     let paths = paths.collect::<Answer<Vec<_>>>()?;
     let destination = reachable(&request.destination)?;
-    let question = json!({"op": "compose", "paths": paths, "destination": destination});
-    let mut said = held.kept.daemon.surveyor.ask(&held, &question).await?;
-    Ok(Json(entry::read(&mut said, "entry")?))
+    let question = json!({"paths": paths, "destination": destination});
+    Ok(Json(entry(&ask(&held, "change.compose", &question).await?)))
 }
 
 /// Rejects metadata of a file, which would be lost.

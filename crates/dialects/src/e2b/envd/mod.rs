@@ -1,8 +1,8 @@
 //! The daemon in a sandbox: its files, directories and processes.
 //!
 //! Bytes of files go through the session, whose guest opens them beneath a root. Everything else
-//! about directories is done by a program in the sandbox ([`surveyor`]), so that links and names
-//! are only ever resolved there.
+//! about directories is done by a program in the sandbox ([`files`](crate::files)), so that links
+//! and names are only ever resolved there.
 
 mod connect;
 mod directory;
@@ -11,7 +11,6 @@ mod files;
 mod follow;
 mod process;
 mod started;
-mod surveyor;
 mod user;
 mod watch;
 
@@ -22,36 +21,27 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::error::{Answer, Problem};
+use super::error::Answer;
 use super::place::{self, CODE, RequestSandbox};
 use super::sandbox::HeldSandbox;
 use super::state::E2b;
+use crate::files::{ResourceUsage, measure};
 use started::ProcessTable;
-use surveyor::Surveyor;
 use watch::Watchers;
 
 /// State of a sandbox's daemon.
 #[derive(Debug, Default)]
 pub(super) struct Daemon {
-    surveyor: Surveyor,
     started: ProcessTable,
     watchers: Watchers,
 }
 
-/// Use of resources by a sandbox, as its own programs see it.
-#[derive(Debug, Deserialize)]
+/// Use of resources by a sandbox, and the memory that it may use.
+#[derive(Debug)]
 pub(super) struct Metrics {
-    ts: u64,
-    cpu_count: u64,
-    cpu_used_pct: f64,
-    mem_used: u64,
-    mem_cache: u64,
-    disk_used: u64,
-    disk_total: u64,
-    #[serde(skip)]
+    used: ResourceUsage,
     mem_total: u64,
 }
 
@@ -102,40 +92,34 @@ async fn own_metrics(State(e2b): State<E2b>, RequestSandbox(held): RequestSandbo
     Ok(Json(metrics(&e2b, &held).await?.daemon()))
 }
 
-/// Asks the sandbox what it uses.
+/// Measures a sandbox.
 pub(super) async fn metrics(e2b: &E2b, held: &HeldSandbox) -> Answer<Metrics> {
-    let told = held
-        .kept
-        .daemon
-        .surveyor
-        .ask(held, &json!({"op": "metrics"}))
-        .await;
-    let told = told.map_err(Problem::from)?;
-    let mut metrics: Metrics = serde_json::from_value(told)
-        .map_err(|error| Problem::internal("read the metrics of a sandbox", &error))?;
-    metrics.mem_total = e2b.host.interpreter.limits().memory_bytes;
-    Ok(metrics)
+    Ok(Metrics {
+        used: measure(&held.session).await?,
+        mem_total: e2b.host.interpreter.limits().memory_bytes,
+    })
 }
 
 impl Metrics {
     fn daemon(&self) -> Value {
         const MIB: u64 = 1 << 20;
+        let used = &self.used;
         json!({
-            "ts": self.ts, "cpu_count": self.cpu_count, "cpu_used_pct": self.cpu_used_pct,
-            "mem_total": self.mem_total, "mem_used": self.mem_used, "mem_cache": self.mem_cache,
-            "mem_total_mib": self.mem_total / MIB, "mem_used_mib": self.mem_used / MIB,
-            "disk_used": self.disk_used, "disk_total": self.disk_total,
+            "ts": used.ts, "cpu_count": used.cpu_count, "cpu_used_pct": used.cpu_used_pct,
+            "mem_total": self.mem_total, "mem_used": used.mem_used, "mem_cache": 0,
+            "mem_total_mib": self.mem_total / MIB, "mem_used_mib": used.mem_used / MIB,
+            "disk_used": used.disk_used, "disk_total": used.disk_total,
         })
     }
 
     /// The same for the control API.
     pub(super) fn control(&self) -> Value {
-        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(self.ts.min(1 << 40));
+        let used = &self.used;
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(used.ts.min(1 << 40));
         json!({
-            "timestamp": super::control::iso(time), "timestampUnix": self.ts, "cpuCount": self.cpu_count,
-            "cpuUsedPct": self.cpu_used_pct, "memUsed": self.mem_used, "memTotal": self.mem_total,
-            "memCache": self.mem_cache,
-            "diskUsed": self.disk_used, "diskTotal": self.disk_total,
+            "timestamp": super::control::iso(time), "timestampUnix": used.ts, "cpuCount": used.cpu_count,
+            "cpuUsedPct": used.cpu_used_pct, "memUsed": used.mem_used, "memTotal": self.mem_total,
+            "memCache": 0, "diskUsed": used.disk_used, "diskTotal": used.disk_total,
         })
     }
 }

@@ -6,10 +6,9 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::super::body::pairs;
 use super::super::error::Problem;
 use super::connect::{self, Fault};
-use crate::presented::secret;
+use crate::presented::{pairs, secret};
 
 /// The user of a sandbox's programs and files.
 pub(super) const USER: &str = "user";

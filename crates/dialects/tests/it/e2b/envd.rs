@@ -307,7 +307,7 @@ fn directories_are_made_listed_moved_and_removed() {
         assert_eq!(call("Remove", json!({"path": "d"})).await, (200, json!({})));
         assert_eq!(call("Stat", json!({"path": "d"})).await.0, 404);
         assert_eq!(call("Nothing", json!({})).await.1["code"], "unimplemented");
-        // Code can end the helper; the next question starts another.
+        // Code can end the programs of the host; the next request starts another.
         world.command(&sandbox, "pkill -9 python3 || true").await;
         assert_eq!(call("Stat", json!({"path": "n/m"})).await.0, 200);
     });

@@ -128,6 +128,29 @@ fn files_are_found_by_content_and_by_name() {
 }
 
 #[test]
+fn a_link_is_listed_as_the_file_that_it_leads_to() {
+    block_on(async {
+        let server = server().await;
+        let chat = Chat::new(&server);
+        chat.done("/files/write", json!({"path": "d/a.txt", "content": "one"}))
+            .await;
+        let links = json!({"command": "ln -s d to-d; ln -s d/a.txt to-a; ln -s none to-none"});
+        chat.done("/execute?wait=60", links).await;
+        let listing = chat.read("/files/list").await;
+        assert_eq!(names(&listing), ["d", "to-a", "to-d", "to-none"]);
+        let kinds = [0, 1, 2, 3].map(|index| &listing["entries"][index]["type"]);
+        assert_eq!(kinds, ["directory", "file", "directory", "file"]);
+        assert_eq!(listing["entries"][1]["size"], 3);
+        // A search does not follow them.
+        let found = chat.read("/files/glob?pattern=a.txt").await;
+        assert_eq!(found["matches"].as_array().unwrap().len(), 1, "{found}");
+        let (_, deleted) = chat.delete("/files/delete?path=to-d").await;
+        assert_eq!(deleted["type"], "file");
+        assert_eq!(chat.read("/files/read?path=d/a.txt").await["content"], "one");
+    });
+}
+
+#[test]
 fn the_browser_uploads_moves_archives_and_deletes() {
     block_on(async {
         let server = server().await;

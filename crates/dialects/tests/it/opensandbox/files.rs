@@ -130,6 +130,19 @@ fn files_are_changed_moved_found_and_removed() {
             get("/files/search?path=/workspace/none").await.status(),
             StatusCode::NOT_FOUND
         );
+        opened
+            .code("import os\nos.symlink('b/three.md', '/workspace/link')\nos.symlink('b', '/workspace/folder')")
+            .await;
+        let info: Value = get("/files/info?path=link").await.json().await.unwrap();
+        assert_eq!(
+            (&info["link"]["type"], &info["link"]["mode"]),
+            (&json!("symlink"), &json!(600)),
+            "{info}"
+        );
+        assert_eq!(
+            get("/directories/list?path=folder").await.status(),
+            StatusCode::BAD_REQUEST
+        );
         let delete = async |path: &str| opened.request(Method::DELETE, path).status().await;
         assert_eq!(delete("/files?path=/workspace/b/three.md").await, StatusCode::OK);
         assert_eq!(
