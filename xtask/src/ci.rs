@@ -220,11 +220,13 @@ fn ruff(root: &Path) -> Result<()> {
     let clients = root.join("tests/clients");
     let client = root.join("python");
     let bundle = root.join("crates/connector/python");
+    let file_program = root.join("crates/dialects/python");
     let frameworks = root.join("integrations");
     let judges = root.join("tests/judges");
     let linted_folders = [
         &package,
         &bundle,
+        &file_program,
         &probes,
         &properties,
         &clients,
@@ -250,7 +252,7 @@ fn ruff(root: &Path) -> Result<()> {
                 .current_dir(folder),
         )
     };
-    let typed = typed(&client).and(typed(&bundle));
+    let typed = typed(&client).and(typed(&bundle)).and(typed(&file_program));
     let scripts = root.join("bench/python");
     let rules = package.join("pyproject.toml");
     let benched = spawn(
