@@ -28,10 +28,10 @@ pub mod open_terminal;
 mod opensandbox;
 mod options;
 mod presented;
-mod process;
 mod rules;
 mod session;
 mod shown;
+mod terminal;
 mod uuid;
 
 use std::io;

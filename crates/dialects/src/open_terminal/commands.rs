@@ -9,11 +9,10 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use cellblock_interpreter::render::redraw::redrawn;
 use cellblock_interpreter::session::processes::{
-    MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, Processes,
+    MAX_OUTPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, Processes,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::arguments::{between, flag, json, query};
 use super::chat::{Caller, HeldChat, OpenTerminal};
@@ -236,7 +235,7 @@ async fn report(
     tail.map(|tail| between("tail", tail, 1, usize::MAX))
         .transpose()?;
     let processes = held.session.processes();
-    let report = ended(processes, id, wait).await?;
+    let report = processes.ended(id, wait).await?;
     let running = report.state == ProcessState::Running;
     let mut answer = summary(&report);
     if report.state == ProcessState::Lost {
@@ -310,17 +309,6 @@ fn shorten(text: &mut String) -> bool {
         .filter(|at| *at < text.len());
     text.drain(..line.unwrap_or(start));
     true
-}
-
-async fn ended(processes: Processes<'_>, id: &str, wait: Duration) -> Result<ProcessReport, Problem> {
-    let deadline = Instant::now() + wait;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let report = processes.wait(id, left.min(MAX_WAIT)).await?;
-        if report.state != ProcessState::Running || left <= MAX_WAIT {
-            return Ok(report);
-        }
-    }
 }
 
 /// A command in short.

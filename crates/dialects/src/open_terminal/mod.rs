@@ -19,6 +19,7 @@ mod options;
 mod ports;
 mod problem;
 mod python;
+mod terminal_socket;
 mod terminals;
 mod transfer;
 mod workspace;

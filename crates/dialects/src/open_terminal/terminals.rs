@@ -1,67 +1,30 @@
-//! `/api/terminals`: shells of a person, and how a model looks at them.
-//!
-//! A WebSocket is open without a header that names a key: its first message is `{"type": "auth",
-//! "token"}`. After it, binary messages are bytes of the terminal in both directions, and a text
-//! message `{"type": "resize", "cols", "rows"}` changes its size. The shell ends with its
-//! connection.
+//! `/api/terminals`: shells of a person (`terminal_socket.rs`), and how a model looks at them.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::response::Response;
-use cellblock_interpreter::Error;
-use cellblock_interpreter::hosting::Owner;
+use axum::response::{IntoResponse as _, Response};
 use cellblock_interpreter::session::processes::{
-    MAX_INPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, TerminalSize,
+    MAX_INPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
 };
 use chrono::{DateTime, SecondsFormat};
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
 use super::arguments::json;
 use super::chat::{Caller, HeldChat, OpenTerminal};
 use super::problem::Problem;
+use super::terminal_socket::serve;
+use crate::terminal::SIZE;
 
-/// Size of a terminal until the client says otherwise.
-const SIZE: TerminalSize = TerminalSize {
-    rows: 24,
-    columns: 80,
-};
-/// Maximum wait for the first message.
-const FIRST: Duration = Duration::from_secs(10);
-/// Maximum number of bytes in one message.
+/// Maximum size of the output that a model reads.
 const PART: u64 = 64 * 1024;
-/// Maximum time without a message; then the client gets a ping.
-const QUIET: Duration = Duration::from_secs(20);
-/// Pause after an answer without output, which comes early if too many requests wait.
-const PAUSE: Duration = Duration::from_millis(20);
-/// Maximum time for a client to take a message.
-const STALL: Duration = Duration::from_secs(30);
-
-/// The first message.
-#[derive(Debug, Deserialize)]
-struct Auth {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    token: String,
-    chat_id: Option<String>,
-}
-
-/// A later text message.
-#[derive(Debug, Deserialize)]
-struct Resize {
-    cols: u16,
-    rows: u16,
-}
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(super) struct TypeRequest {
@@ -106,7 +69,7 @@ pub(super) async fn open(
     Path(id): Path<String>,
     ConnectInfo(peer): ConnectInfo<std::net::SocketAddr>,
     headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let id = inside(&id).to_owned();
     if let Ok(upgrade) = upgrade {
@@ -119,9 +82,7 @@ pub(super) async fn open(
     let secret = crate::presented::secret(&headers, &["bearer"]);
     let owner = terminal.host.owner(secret, "/api/terminals", Some(peer)).await?;
     let (_, report) = find(&terminal, &Caller::new(owner, &headers, None)?, &id)?;
-    Ok(axum::response::IntoResponse::into_response(Json(about(
-        &terminal, &report,
-    ))))
+    Ok(Json(about(&terminal, &report)).into_response())
 }
 
 /// `DELETE /api/terminals/{id}`.
@@ -177,7 +138,11 @@ fn of_user(terminal: &OpenTerminal, caller: &Caller) -> Result<(HeldChat, String
     Ok((held, id))
 }
 
-fn find(terminal: &OpenTerminal, caller: &Caller, id: &str) -> Result<(HeldChat, ProcessReport), Problem> {
+pub(super) fn find(
+    terminal: &OpenTerminal,
+    caller: &Caller,
+    id: &str,
+) -> Result<(HeldChat, ProcessReport), Problem> {
     let unknown = || Problem::missing(format!("there is no terminal `{id}`"));
     let held = terminal.existing(caller).ok_or_else(unknown)?;
     let all = held.session.processes().list().into_iter();
@@ -215,139 +180,4 @@ fn about(terminal: &OpenTerminal, report: &ProcessReport) -> Value {
     let created = created.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true));
     // Its number in the sandbox is not known here.
     json!({"id": shown(terminal, &report.id), "created_at": created, "pid": null})
-}
-
-/// Serves a connection, from its first message to its end.
-async fn serve(
-    terminal: &OpenTerminal,
-    id: &str,
-    peer: std::net::SocketAddr,
-    headers: &HeaderMap,
-    socket: WebSocket,
-) {
-    let (mut sender, mut receiver) = socket.split();
-    let closing = match admit(terminal, id, peer, headers, &mut receiver).await {
-        Err(refused) => Some(refused),
-        Ok(held) => {
-            let owner = Owner::new(held.owner.clone());
-            let closing = tokio::select! {
-                closing = show(&held, id, &mut sender) => closing,
-                closing = listen(&held, id, &mut receiver) => closing,
-                () = terminal.host.stopping.cancelled() => Some(because(1001, "the server is stopping")),
-                // The server does not see whose key the first message had.
-                () = terminal.host.revoked(&owner) => {
-                    Some(because(4001, "the API key was revoked or has expired"))
-                }
-            };
-            held.kept.hide(id);
-            // It may have ended by itself.
-            let _ = held.session.processes().signal(id, ProcessSignal::KILL).await;
-            closing
-        }
-    };
-    // Also the answer to the client's own close, which it waits for.
-    let _ = timeout(STALL, async {
-        if let Some(closing) = closing {
-            let _ = sender.send(Message::Close(Some(closing))).await;
-        }
-        let _ = sender.close().await;
-    })
-    .await;
-}
-
-/// Reads the first message, and finds the terminal of who sends it.
-async fn admit(
-    terminal: &OpenTerminal,
-    id: &str,
-    peer: std::net::SocketAddr,
-    headers: &HeaderMap,
-    from: &mut SplitStream<WebSocket>,
-) -> Result<HeldChat, CloseFrame> {
-    let first = timeout(FIRST, from.next()).await;
-    let Ok(Some(Ok(Message::Text(text)))) = first else {
-        return Err(because(4001, "no first message with a token came in time"));
-    };
-    let auth = serde_json::from_str::<Auth>(&text)
-        .ok()
-        .filter(|auth| auth.kind == "auth");
-    let auth =
-        auth.ok_or_else(|| because(4001, "the first message is not `{\"type\": \"auth\", \"token\"}`"))?;
-    let secret = Some(auth.token.trim()).filter(|token| !token.is_empty());
-    let owner = terminal.host.owner(secret, "/api/terminals", Some(peer)).await;
-    let owner = owner.map_err(|_| because(4001, "the API key is not valid"))?;
-    let caller = Caller::new(owner, headers, auth.chat_id.as_deref());
-    let missing = |_| because(4004, "there is no such terminal");
-    let (held, _) = find(terminal, &caller.map_err(missing)?, id).map_err(missing)?;
-    if !held.kept.show(id) {
-        return Err(because(4009, "the terminal is already connected"));
-    }
-    Ok(held)
-}
-
-/// Sends what the shell writes. Returns `None` if nobody is left to hear the end.
-async fn show(held: &HeldChat, id: &str, to: &mut SplitSink<WebSocket, Message>) -> Option<CloseFrame> {
-    let mut offset = 0;
-    loop {
-        let part = held.session.processes().output(id, offset, PART, QUIET).await;
-        let part = match part {
-            Ok(part) => part,
-            Err(error) => return Some(failed(&error)),
-        };
-        offset = part.next;
-        let is_empty = part.bytes.is_empty();
-        let message = if is_empty {
-            Message::Ping(Bytes::new())
-        } else {
-            Message::Binary(part.bytes.into())
-        };
-        timeout(STALL, to.send(message)).await.ok()?.ok()?;
-        if part.eof {
-            return Some(because(1000, "the shell has ended"));
-        }
-        if is_empty {
-            sleep(PAUSE).await;
-        }
-    }
-}
-
-/// Passes on what the client sends.
-async fn listen(held: &HeldChat, id: &str, from: &mut SplitStream<WebSocket>) -> Option<CloseFrame> {
-    let processes = held.session.processes();
-    while let Some(Ok(message)) = from.next().await {
-        let done = match message {
-            Message::Binary(bytes) => processes.input(id, &bytes, false).await,
-            Message::Text(text) => match serde_json::from_str::<Resize>(&text) {
-                Ok(Resize { cols, rows }) => {
-                    let size = TerminalSize { rows, columns: cols };
-                    match processes.resize(id, size).await {
-                        // A window that is not visible has no rows.
-                        Err(Error::Argument { .. }) => Ok(()),
-                        done => done,
-                    }
-                }
-                Err(_) => Ok(()),
-            },
-            Message::Ping(_) | Message::Pong(_) => Ok(()),
-            Message::Close(_) => return None,
-        };
-        if let Err(error) = done {
-            return Some(failed(&error));
-        }
-    }
-    None
-}
-
-fn failed(error: &Error) -> CloseFrame {
-    if matches!(error, Error::Process(_)) {
-        return because(1001, "the shell has ended");
-    }
-    tracing::warn!(error = error as &dyn std::error::Error, "a terminal failed");
-    because(1011, "the sandbox failed")
-}
-
-fn because(code: u16, reason: &str) -> CloseFrame {
-    CloseFrame {
-        code,
-        reason: reason.into(),
-    }
 }

@@ -10,7 +10,7 @@ use axum::http::HeaderName;
 use axum::response::Response;
 use cellblock_interpreter::hosting::Permit;
 use cellblock_interpreter::session::processes::{
-    MAX_OUTPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, ProcessStream,
+    MAX_OUTPUT, ProcessOrder, ProcessReader, ProcessReport, ProcessSignal, ProcessState, ProcessStream,
 };
 use chrono::DateTime;
 use serde::Deserialize;
@@ -24,7 +24,6 @@ use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
-use crate::process::{ProcessReader, kill, shell_order};
 
 /// By this command the client's library finds out whether code can run: it looks for the port of a
 /// Jupyter server.
@@ -146,7 +145,7 @@ async fn in_background(
         drop((teller, permit));
         if limit.is_some() {
             tokio::select! {
-                () = after(limit) => kill(sandbox.session.processes(), &started.id).await,
+                () = after(limit) => sandbox.session.processes().kill(&started.id).await,
                 () = sandbox.closed() => {}
             }
         }
@@ -189,17 +188,20 @@ impl CommandRequest {
         let mut all = env.clone();
         all.extend(self.envs);
         let directory = self.cwd.filter(|it| !it.is_empty()).map(|it| place(&it));
-        match (self.command, self.argv) {
-            (Some(command), None) if !command.trim().is_empty() => Ok(shell_order(&command, directory, all)),
-            (None, Some(argv)) if !argv.is_empty() => Ok(ProcessOrder {
-                command: argv,
-                env: all,
-                directory,
-                ..ProcessOrder::default()
-            }),
-            (Some(_), Some(_)) => Err(Problem::invalid("give `command` or `argv`, not both")),
-            _ => Err(Problem::invalid("`command` is empty")),
-        }
+        let command = match (self.command, self.argv) {
+            (Some(command), None) if !command.trim().is_empty() => {
+                ["bash", "-c", command.as_str()].map(str::to_owned).to_vec()
+            }
+            (None, Some(argv)) if !argv.is_empty() => argv,
+            (Some(_), Some(_)) => return Err(Problem::invalid("give `command` or `argv`, not both")),
+            _ => return Err(Problem::invalid("`command` is empty")),
+        };
+        Ok(ProcessOrder {
+            command,
+            env: all,
+            directory,
+            ..ProcessOrder::default()
+        })
     }
 }
 
@@ -215,7 +217,7 @@ pub(super) async fn interrupt(
     state.host.tasks.spawn(async move {
         let ended = opened.sandbox.session.processes().wait(&id, GRACE).await;
         if ended.is_ok_and(|report| report.state == ProcessState::Running) {
-            kill(opened.sandbox.session.processes(), &id).await;
+            opened.sandbox.session.processes().kill(&id).await;
         }
     });
     Ok(())

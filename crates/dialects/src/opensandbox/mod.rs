@@ -23,6 +23,7 @@ mod output;
 mod runs;
 mod sandbox;
 mod shell;
+mod terminal_socket;
 mod terminals;
 mod tree;
 
@@ -93,7 +94,7 @@ pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router
             "/pty/{terminal}",
             get(terminals::status).delete(terminals::delete),
         )
-        .route("/pty/{terminal}/ws", get(terminals::attach))
+        .route("/pty/{terminal}/ws", get(terminal_socket::attach))
         .route("/files", delete(tree::remove_files))
         .route("/files/info", get(tree::info))
         .route("/files/download", get(files::download))

@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::json_error;
 use cellblock_interpreter::mint;
-use cellblock_interpreter::session::processes::{MAX_INPUT, ProcessOrder, ProcessStream};
+use cellblock_interpreter::session::processes::{MAX_INPUT, ProcessOrder, ProcessReader, ProcessStream};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +25,6 @@ use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State, lock};
-use crate::process::ProcessReader;
 
 /// Maximum number of shells of a sandbox, those that have ended and were not deleted among them.
 const MAX_SHELLS: usize = 64;

@@ -1,40 +1,32 @@
 //! `GET /v1/sessions/{id}/processes/{process}/terminal`: the terminal of a process as a WebSocket.
 //!
-//! Binary messages are bytes of the terminal, in both directions; text messages are JSON. One half
-//! of a connection sends what the process writes, in parts; the other passes on what the client
-//! sends. The sandbox keeps output, so a client that does not read costs one part.
+//! Binary messages are bytes of the terminal, in both directions; text messages are JSON.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
+use bytes::Bytes;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::Error;
-use cellblock_interpreter::session::processes::{
-    MAX_INPUT, MAX_TERMINAL, MAX_WAIT, ProcessError, ProcessReport, Processes,
+use cellblock_interpreter::session::processes::terminal::{
+    TerminalCodec, TerminalFrame, TerminalInput, close, closing, pump,
 };
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
+use cellblock_interpreter::session::processes::{
+    MAX_INPUT, MAX_TERMINAL, ProcessError, ProcessReader, ProcessReport, ProcessState, TerminalSize,
+};
+use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _, future};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{sleep, timeout};
 
 use super::processes::TerminalRequest;
 use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
 
-/// Maximum number of bytes in one message.
-const PART: u64 = 64 * 1024;
-/// Maximum time without a message; then the client gets a ping.
-const QUIET: Duration = Duration::from_secs(20);
-/// Pause after an answer without output, which comes early if too many requests wait.
-const PAUSE: Duration = Duration::from_millis(20);
-/// Maximum time to send the end of a connection.
+/// Maximum time to send the end of a connection when the gateway stops.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Offset at which to begin.
@@ -51,15 +43,6 @@ pub(crate) struct TerminalQuery {
 #[serde(deny_unknown_fields)]
 struct Request {
     resize: TerminalRequest,
-}
-
-/// Reason that a connection is closed.
-type CloseReason = CloseFrame;
-
-struct TerminalConnection {
-    gateway: Gateway,
-    held: Arc<HostedSession>,
-    process: String,
 }
 
 /// Opens the terminal of a process as a WebSocket.
@@ -100,124 +83,85 @@ pub(crate) async fn open(
         ),
         param: None,
     })?;
+    let upgrade = upgrade.max_message_size(MAX_INPUT).max_frame_size(MAX_INPUT);
     let tasks = gateway.tasks.clone();
-    let connection = TerminalConnection {
-        gateway,
-        held,
-        process,
+    Ok(upgrade.on_upgrade(move |socket| {
+        tasks.track_future(async move { serve(&gateway, &held, &process, query.offset, socket).await })
+    }))
+}
+
+async fn serve(gateway: &Gateway, held: &HostedSession, process: &str, offset: u64, socket: WebSocket) {
+    let mut socket = framed(socket);
+    let stall = gateway.options.responses.stall_timeout;
+    let reader = ProcessReader::new(&held.session, process, offset);
+    let (end, limit) = tokio::select! {
+        end = pump(&ProcessCodec, reader, Vec::new(), stall, &mut socket) => (end, stall),
+        () = gateway.stopping.cancelled() => (closing(close_code::AWAY, "the gateway is stopping"), CLOSING),
     };
-    Ok(upgrade
-        .max_message_size(MAX_INPUT)
-        .max_frame_size(MAX_INPUT)
-        .on_upgrade(move |socket| tasks.track_future(connection.serve(socket, query.offset))))
+    close(&mut socket, end, limit).await;
 }
 
-impl TerminalConnection {
-    async fn serve(self, socket: WebSocket, offset: u64) {
-        let (mut sender, mut receiver) = socket.split();
-        let closing = tokio::select! {
-            closing = self.show(&mut sender, offset) => closing,
-            closing = self.listen(&mut receiver) => closing,
-            () = self.gateway.stopping.cancelled() => {
-                Some(because(close_code::AWAY, "the gateway is stopping"))
-            }
-        };
-        if let Some(closing) = closing {
-            let _ = timeout(CLOSING, sender.send(Message::Close(Some(closing)))).await;
-        }
-    }
+/// Messages of the route.
+struct ProcessCodec;
 
-    fn processes(&self) -> Processes<'_> {
-        self.held.session.processes()
-    }
-
-    /// Sends what the process writes. Returns `None` if nobody is left to hear the end.
-    async fn show(&self, to: &mut SplitSink<WebSocket, Message>, mut offset: u64) -> Option<CloseReason> {
-        loop {
-            let part = self.processes().output(&self.process, offset, PART, QUIET);
-            let part = match part.await {
-                Ok(part) => part,
-                Err(error) => return Some(failed(&error)),
-            };
-            offset = part.next;
-            let is_empty = part.bytes.is_empty();
-            if part.eof {
-                if !is_empty {
-                    self.send(to, Message::Binary(part.bytes.into())).await?;
-                }
-                return match self.processes().wait(&self.process, MAX_WAIT).await {
-                    Ok(report) => {
-                        self.send(to, Message::Text(end(&report).into())).await?;
-                        Some(because(close_code::NORMAL, report.state_in_words()))
-                    }
-                    Err(error) => Some(failed(&error)),
-                };
-            }
-            if is_empty {
-                self.send(to, Message::Ping(Bytes::new())).await?;
-                sleep(PAUSE).await;
-            } else {
-                self.send(to, Message::Binary(part.bytes.into())).await?;
+impl TerminalCodec for ProcessCodec {
+    fn text(&self, text: &str) -> TerminalInput {
+        let valid = |count| (1..=MAX_TERMINAL).contains(&count);
+        match serde_json::from_str(text).map(|Request { resize }| TerminalSize::from(resize)) {
+            Ok(size) if valid(size.rows) && valid(size.columns) => TerminalInput::Resize(size),
+            _ => {
+                let range = format!("numbers from 1 to {MAX_TERMINAL}");
+                let expected = format!("expected {{\"resize\": {{\"rows\", \"columns\"}}}} with {range}");
+                TerminalInput::End(closing(close_code::INVALID, expected))
             }
         }
     }
 
-    /// Passes on what the client sends.
-    async fn listen(&self, from: &mut SplitStream<WebSocket>) -> Option<CloseReason> {
-        while let Some(Ok(message)) = from.next().await {
-            let done = match message {
-                Message::Binary(bytes) => self.processes().input(&self.process, &bytes, false).await,
-                Message::Text(text) => match serde_json::from_str::<Request>(&text) {
-                    Ok(Request { resize }) => self.processes().resize(&self.process, resize.into()).await,
-                    Err(_) => return Some(because(close_code::INVALID, expected())),
-                },
-                Message::Ping(_) | Message::Pong(_) => Ok(()),
-                Message::Close(_) => return None,
-            };
-            match done {
-                // It has ended, which the other half tells.
-                Ok(())
-                | Err(Error::Process(ProcessError::Closed { .. } | ProcessError::NoTerminal { .. })) => {}
-                Err(Error::Argument { .. }) => return Some(because(close_code::INVALID, expected())),
-                Err(error) => return Some(failed(&error)),
+    fn end(&self, ended: Result<ProcessReport, Error>) -> Vec<TerminalFrame> {
+        match ended {
+            Ok(report) if report.state != ProcessState::Lost => {
+                let mut end = closing(close_code::NORMAL, report.state_in_words());
+                let last = json!({"end": {"state": report.state, "exit_code": report.exit_code,
+                    "signal": report.signal}});
+                end.insert(0, TerminalFrame::Text(last.to_string()));
+                end
             }
-        }
-        None
-    }
-
-    /// Sends a message, unless the client does not read for too long.
-    async fn send(&self, to: &mut SplitSink<WebSocket, Message>, message: Message) -> Option<()> {
-        let patience = self.gateway.options.responses.stall_timeout;
-        timeout(patience, to.send(message)).await.ok()?.ok()
-    }
-}
-
-/// The last text message.
-fn end(report: &ProcessReport) -> String {
-    let end = json!({"state": report.state, "exit_code": report.exit_code, "signal": report.signal});
-    json!({ "end": end }).to_string()
-}
-
-fn expected() -> String {
-    format!("expected {{\"resize\": {{\"rows\", \"columns\"}}}} with numbers from 1 to {MAX_TERMINAL}")
-}
-
-fn failed(error: &Error) -> CloseReason {
-    match error {
-        Error::Process(ProcessError::Full { .. }) => {
-            because(close_code::POLICY, "the process does not read its input")
-        }
-        Error::Process(_) => because(close_code::AWAY, "the process has ended with its sandbox"),
-        _ => {
-            tracing::warn!(error = error as &dyn std::error::Error, "a terminal failed");
-            because(close_code::ERROR, "the sandbox failed")
+            Err(Error::Process(ProcessError::Full { .. })) => {
+                closing(close_code::POLICY, "the process does not read its input")
+            }
+            Ok(_) | Err(Error::Process(_)) => {
+                closing(close_code::AWAY, "the process has ended with its sandbox")
+            }
+            Err(_) => closing(close_code::ERROR, "the sandbox failed"),
         }
     }
+
+    fn unwritten(&self, error: Error) -> Option<Vec<TerminalFrame>> {
+        // It has ended, which shows in the output.
+        let is_closed = matches!(error, Error::Process(ProcessError::Closed { .. }));
+        (!is_closed).then(|| self.end(Err(error)))
+    }
 }
 
-fn because(code: u16, reason: impl AsRef<str>) -> CloseReason {
-    CloseFrame {
-        code,
-        reason: reason.as_ref().into(),
-    }
+/// Returns a WebSocket with the messages of a terminal.
+fn framed(
+    socket: WebSocket,
+) -> impl Stream<Item = TerminalFrame> + Sink<TerminalFrame, Error = axum::Error> + Unpin {
+    let read = socket.map(|message| match message {
+        Ok(Message::Binary(bytes)) => TerminalFrame::Binary(bytes),
+        Ok(Message::Text(text)) => TerminalFrame::Text(text.to_string()),
+        Ok(Message::Ping(_) | Message::Pong(_)) => TerminalFrame::Ping,
+        Ok(Message::Close(_)) | Err(_) => TerminalFrame::Close(None),
+    });
+    read.with(|frame| {
+        future::ok(match frame {
+            TerminalFrame::Binary(bytes) => Message::Binary(bytes),
+            TerminalFrame::Text(text) => Message::text(text),
+            TerminalFrame::Ping => Message::Ping(Bytes::new()),
+            TerminalFrame::Close(end) => Message::Close(end.map(|(code, reason)| CloseFrame {
+                code,
+                reason: reason.into(),
+            })),
+        })
+    })
 }

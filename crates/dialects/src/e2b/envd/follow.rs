@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_interpreter::session::processes::{ProcessReport, ProcessState, ProcessStream};
+use cellblock_interpreter::session::processes::{ProcessReader, ProcessReport, ProcessState, ProcessStream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -17,7 +17,6 @@ use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::connect::{self, Fault, RpcResult};
 use super::started::Process;
-use crate::process::ProcessReader;
 
 /// Silence after which a message is sent all the same, unless the client names another.
 const BEAT: Duration = Duration::from_secs(50);

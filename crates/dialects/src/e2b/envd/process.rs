@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cellblock_interpreter::json_error;
 use cellblock_interpreter::session::processes::{
-    MAX_INPUT, ProcessOrder, ProcessSignal, ProcessState, TerminalSize,
+    MAX_INPUT, ProcessOrder, ProcessReader, ProcessSignal, ProcessState, TerminalSize,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +24,6 @@ use super::follow::{follow, seconds};
 use super::started::{Config, Process, Selector};
 use super::user::USER;
 use crate::bounded::{BoundedDescription, BoundedName};
-use crate::process::{ProcessReader, ended, kill};
 
 /// Maximum time that a process may take to end after it is killed.
 const KILLED: Duration = Duration::from_secs(5);
@@ -208,10 +207,12 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
     let reading = ProcessReader::new(&held.session, &process.id, 0);
     let (session, id) = (held.session.clone(), process.id.clone());
     e2b.host.tasks.spawn(async move {
-        let ended = ended(session.processes(), &id);
-        let ended = tokio::time::timeout(until.unwrap_or(Duration::MAX), ended).await;
-        if ended.is_err() {
-            kill(session.processes(), &id).await;
+        let ended = session
+            .processes()
+            .ended(&id, until.unwrap_or(Duration::MAX))
+            .await;
+        if ended.is_ok_and(|report| report.state == ProcessState::Running) {
+            session.processes().kill(&id).await;
         }
         drop(permit);
     });

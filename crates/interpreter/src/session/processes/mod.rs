@@ -24,11 +24,14 @@ pub use cellblock_protocol::{Stream as ProcessStream, TerminalSize};
 
 mod aside;
 mod attach;
+mod reader;
 mod refused;
 mod signal;
 mod table;
+pub mod terminal;
 
 pub use aside::AsideProgram;
+pub use reader::ProcessReader;
 pub use signal::ProcessSignal;
 pub(super) use table::Table;
 
