@@ -43,6 +43,7 @@ mod stops;
 mod stored;
 mod streaming;
 mod support;
+mod terminal_pump;
 mod terminals;
 mod timeseries;
 mod tries;
