@@ -1,6 +1,7 @@
 //! Forms of settings: [`Time`] and [`Size`], with units; which addresses need a permission
 //! ([`is_public`]); and the error of a build that lacks what a setting needs ([`MissingFeature`]).
-//! The lowest crate that most others may import, it also has the wall clock ([`clock`]).
+//! The lowest crate that most others may import, it also has the wall clock ([`clock`]) and the reader
+//! of JSON fields ([`json`]).
 //!
 //! An options struct describes each of its settings once: the field is read from a configuration,
 //! its default is the struct's, its doc comment becomes the reference, and its type the JSON
@@ -29,6 +30,7 @@
 mod address;
 pub mod clock;
 mod feature;
+pub mod json;
 mod size;
 mod time;
 

@@ -41,8 +41,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-chart",
-        // Its list of characters that act, and how long JSON is, nothing else.
-        ours: &["cellblock-protocol"],
+        // The list of characters that act, the length of JSON, and the reader of its fields, nothing else.
+        ours: &["cellblock-protocol", "cellblock-settings"],
         never: NO_RUNTIME,
     },
     Rule {
