@@ -370,7 +370,7 @@ pub(super) fn arguments(
 
 /// Returns the code and the packages in complete arguments, or an error for the model.
 pub(super) fn code(mut arguments: Map<String, Value>) -> Result<ToolsetCall, String> {
-    let wrong = || "The code was not run: `requirements` must be a list of strings.".to_owned();
+    let wrong = || "The code was not run: `requirements` must be an array of strings.".to_owned();
     let requirements = match arguments.remove("requirements") {
         None | Some(Value::Null) => Vec::<String>::new(),
         Some(value) => serde_json::from_value(value).map_err(|_| wrong())?,

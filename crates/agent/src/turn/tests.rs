@@ -302,7 +302,7 @@ async fn arguments_that_are_broken_are_a_result_that_the_model_can_repair() {
         ("{\"code\": \" \\n\"}", "`code` is empty"),
         (
             "{\"code\": \"1\", \"requirements\": \"numpy\"}",
-            "a list of strings",
+            "an array of strings",
         ),
     ] {
         let answers = vec![

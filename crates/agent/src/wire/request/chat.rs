@@ -1,8 +1,9 @@
 //! The body of `POST /v1/chat/completions`, read as a request of the Responses API.
 
+use cellblock_settings::json::INTEGER;
 use serde_json::Value;
 
-use super::fields::{Fields, wrong};
+use super::fields::{Fields, RequestFields as _};
 use super::{ResponseRequest, SamplingSettings, messages, tools};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
@@ -36,10 +37,7 @@ impl ChatRequest {
         let (instructions, input) = messages::messages(&fields, ids)?;
         let max_completion_tokens = fields.count("max_completion_tokens", 1)?;
         let options = fields.fields("stream_options")?;
-        let include_usage = match &options {
-            Some(options) => options.flag("include_usage")?.unwrap_or(false),
-            None => false,
-        };
+        let include_usage = options.map_or(Ok(None), |options| options.flag("include_usage"))?;
         let request = ResponseRequest {
             model: fields.required("model")?,
             input,
@@ -64,7 +62,7 @@ impl ChatRequest {
             truncation: Truncation::Disabled,
             sampling: SamplingSettings {
                 stop: stop(&fields)?,
-                seed: seed(&fields)?,
+                seed: fields.read("seed", INTEGER, Value::as_i64)?,
                 ..SamplingSettings::read(&fields)?
             },
             top_logprobs: None,
@@ -75,7 +73,7 @@ impl ChatRequest {
         };
         Ok(Self {
             request,
-            include_usage,
+            include_usage: include_usage.unwrap_or(false),
         })
     }
 
@@ -88,8 +86,8 @@ impl ChatRequest {
 /// Rejects fields that would change the answer if they were ignored, with the alternative.
 fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     let refuse = |key: &str, instead: &str| {
-        let message = format!("`{key}` is not supported: {instead}");
-        Err(ApiError::invalid(key, "unsupported_parameter", message))
+        let reason = format!("is not supported: {instead}");
+        Err(fields.invalid(key, "unsupported_parameter", &reason))
     };
     if fields.count("n", 1)?.is_some_and(|choices| choices > 1) {
         return refuse(
@@ -144,13 +142,10 @@ fn code_interpreter() -> Tool {
     }
 }
 
-fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
-    let fields = Fields::of(value, path)?;
+fn tool(fields: &Fields<'_>) -> Result<Tool, ApiError> {
     match fields.required("type")?.as_str() {
         "function" => {
-            let function = fields
-                .fields("function")?
-                .ok_or_else(|| fields.missing("function"))?;
+            let function = fields.required_fields("function")?;
             let offered = tools::function(&function)?;
             if offered.is_programmatic() {
                 let path = function.path("allowed_callers");
@@ -164,7 +159,7 @@ fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
         }
         "code_interpreter" if fields.get("container").is_none() => Ok(code_interpreter()),
         "code_interpreter" => Ok(Tool::CodeInterpreter {
-            container: tools::container(&fields)?,
+            container: tools::container(fields)?,
         }),
         other => {
             let known = "`function` or `code_interpreter`; other tools are served by `/v1/responses`";
@@ -177,17 +172,15 @@ fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
     if fields.required("type")? != "allowed_tools" {
         return Ok(ToolChoice::Tool(offered(fields, tools)?));
     }
-    let allowed = fields.fields("allowed_tools")?;
-    let allowed = allowed.ok_or_else(|| fields.missing("allowed_tools"))?;
-    tools::allowed(&allowed, |name| offered(name, tools))
+    tools::allowed(&fields.required_fields("allowed_tools")?, |name| {
+        offered(name, tools)
+    })
 }
 
 fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
     match fields.required("type")?.as_str() {
         "function" => {
-            let function = fields
-                .fields("function")?
-                .ok_or_else(|| fields.missing("function"))?;
+            let function = fields.required_fields("function")?;
             let name = ToolName::Function {
                 name: function.required("name")?,
                 namespace: None,
@@ -214,20 +207,8 @@ fn stop(fields: &Fields<'_>) -> Result<Vec<String>, ApiError> {
         _ => fields.texts("stop")?,
     };
     if stops.len() > MAX_STOPS {
-        let message = format!(
-            "`stop` has {} sequences; at most {MAX_STOPS} are allowed",
-            stops.len()
-        );
-        return Err(ApiError::invalid("stop", "array_above_max_length", message));
+        let reason = format!("has {} sequences; at most {MAX_STOPS} are allowed", stops.len());
+        return Err(fields.invalid("stop", "array_above_max_length", &reason));
     }
     Ok(stops)
-}
-
-fn seed(fields: &Fields<'_>) -> Result<Option<i64>, ApiError> {
-    let Some(value) = fields.get("seed") else {
-        return Ok(None);
-    };
-    let seed = value.as_i64();
-    seed.map(Some)
-        .ok_or_else(|| wrong("seed".to_owned(), "a whole number", value))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::fields::RequestFields as _;
 use super::{items, json, top};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;

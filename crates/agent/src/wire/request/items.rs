@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, wrong};
+use super::fields::{Fields, RequestFields as _};
 use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
@@ -25,7 +25,7 @@ pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, Api
         None => return Err(fields.missing("input")),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(_)) => return list(fields, "input", MAX_ITEMS, ids),
-        Some(other) => return Err(wrong("input".to_owned(), "a string or a list of items", other)),
+        Some(_) => return Err(fields.wrong("input", "a string or an array of items")),
     };
     Ok(vec![Item::Message(Message {
         id: ids.mint("msg"),
@@ -43,17 +43,15 @@ pub(super) fn list(
     most: usize,
     ids: &mut Ids,
 ) -> Result<Vec<Item>, ApiError> {
-    let items = fields.list(key)?;
-    if items.len() > most {
-        let message = format!("`{key}` has {} items; at most {most} are allowed", items.len());
+    let count = fields.list(key)?.len();
+    if count > most {
+        let message = format!("`{key}` has {count} items; at most {most} are allowed");
         return Err(ApiError::invalid(key, "array_above_max_length", message));
     }
-    let read = |(index, value)| item(value, format!("{key}[{index}]"), ids);
-    items.iter().enumerate().map(read).collect()
+    fields.each(key, |fields| item(fields, ids))
 }
 
-fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
-    let fields = Fields::of(value, path)?;
+fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
     let kind = fields.text("type")?;
     // SDKs omit the type of messages.
     let kind = match kind.as_deref() {
@@ -65,54 +63,54 @@ fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
     let mut id = |prefix| Ok::<_, ApiError>(fields.text("id")?.unwrap_or_else(|| ids.mint(prefix)));
     Ok(match kind {
         "message" => {
-            let role = role(&fields)?;
+            let role = role(fields)?;
             Item::Message(Message {
                 id: id("msg")?,
-                status: status(&fields)?,
+                status: status(fields)?,
                 role,
-                content: content(&fields, "content", role)?.ok_or_else(|| fields.missing("content"))?,
+                content: content(fields, "content", role)?.ok_or_else(|| fields.missing("content"))?,
                 phase: fields.text("phase")?,
             })
         }
         "function_call" => Item::FunctionCall(FunctionCall {
             id: id("fc")?,
-            status: status(&fields)?,
-            call_id: call_id(&fields)?,
-            name: super::tools::name(&fields, "name")?,
-            namespace: super::tools::namespace(&fields)?,
+            status: status(fields)?,
+            call_id: call_id(fields)?,
+            name: super::tools::name(fields, "name")?,
+            namespace: super::tools::namespace(fields)?,
             arguments: fields.required("arguments")?,
-            caller: caller(&fields)?,
+            caller: caller(fields)?,
         }),
         "function_call_output" => Item::FunctionCallOutput(FunctionCallOutput {
             id: id("fco")?,
-            status: status(&fields)?,
-            call_id: call_id(&fields)?,
+            status: status(fields)?,
+            call_id: call_id(fields)?,
             output: match fields.get("output") {
                 Some(Value::String(text)) => FunctionOutput::Text(text.clone()),
                 _ => FunctionOutput::Parts(
-                    content(&fields, "output", Role::User)?.ok_or_else(|| fields.missing("output"))?,
+                    content(fields, "output", Role::User)?.ok_or_else(|| fields.missing("output"))?,
                 ),
             },
         }),
         "reasoning" => Item::Reasoning(Reasoning {
             id: id("rs")?,
-            status: status(&fields)?,
-            summary: thoughts(&fields, "summary")?.unwrap_or_default(),
-            content: thoughts(&fields, "content")?,
+            status: status(fields)?,
+            summary: thoughts(fields, "summary")?.unwrap_or_default(),
+            content: thoughts(fields, "content")?,
             encrypted_content: fields.text("encrypted_content")?,
         }),
         "code_interpreter_call" => Item::CodeInterpreterCall(CodeInterpreterCall {
             id: id("ci")?,
-            status: status(&fields)?,
+            status: status(fields)?,
             container_id: fields.required("container_id")?,
             code: fields.text("code")?,
-            outputs: outputs(&fields)?,
+            outputs: outputs(fields)?,
             report: None,
         }),
-        "mcp_list_tools" => Item::McpListTools(super::mcp::list(&fields, id("mcpl")?)?),
-        "mcp_call" => Item::McpCall(super::mcp::call(&fields, id("mcp")?, status(&fields)?)?),
+        "mcp_list_tools" => Item::McpListTools(super::mcp::list(fields, id("mcpl")?)?),
+        "mcp_call" => Item::McpCall(super::mcp::call(fields, id("mcp")?, status(fields)?)?),
         "mcp_approval_request" | "mcp_approval_response" => {
-            return Err(super::mcp::no_approvals(&fields, "type"));
+            return Err(super::mcp::no_approvals(fields, "type"));
         }
         "compaction" | "compaction_summary" => Item::Compaction(Compaction {
             id: id("cmp")?,
@@ -165,9 +163,7 @@ fn caller(fields: &Fields<'_>) -> Result<Option<ToolCaller>, ApiError> {
 fn call_id(fields: &Fields<'_>) -> Result<String, ApiError> {
     let id = fields.required("call_id")?;
     if id.is_empty() || id.chars().count() > 64 {
-        let path = fields.path("call_id");
-        let message = format!("`{path}` must have 1 to 64 characters");
-        return Err(ApiError::invalid(path, "invalid_value", message));
+        return Err(fields.invalid("call_id", "invalid_value", "must have 1 to 64 characters"));
     }
     Ok(id)
 }
@@ -177,19 +173,11 @@ fn content(fields: &Fields<'_>, key: &str, role: Role) -> Result<Option<Vec<Part
         None => Ok(None),
         Some(Value::String(text)) if role == Role::Assistant => Ok(Some(vec![Part::output_text(text)])),
         Some(Value::String(text)) => Ok(Some(vec![Part::InputText { text: text.clone() }])),
-        Some(_) => {
-            let parts = fields.list(key)?.iter().enumerate();
-            let path = fields.path(key);
-            parts
-                .map(|(index, value)| part(value, format!("{path}[{index}]")))
-                .collect::<Result<_, _>>()
-                .map(Some)
-        }
+        Some(_) => fields.each(key, part).map(Some),
     }
 }
 
-fn part(value: &Value, path: String) -> Result<Part, ApiError> {
-    let fields = Fields::of(value, path)?;
+fn part(fields: &Fields<'_>) -> Result<Part, ApiError> {
     Ok(match fields.required("type")?.as_str() {
         "input_text" | "text" => Part::InputText {
             text: fields.required("text")?,
@@ -225,7 +213,7 @@ fn part(value: &Value, path: String) -> Result<Part, ApiError> {
         }
         "output_text" => Part::OutputText {
             text: fields.required("text")?,
-            annotations: annotations(&fields)?,
+            annotations: annotations(fields)?,
             logprobs: Vec::new(),
         },
         "refusal" => Part::Refusal {
@@ -246,12 +234,7 @@ fn annotations(fields: &Fields<'_>) -> Result<Vec<Annotation>, ApiError> {
 }
 
 fn thoughts(fields: &Fields<'_>, key: &str) -> Result<Option<Vec<Part>>, ApiError> {
-    if fields.get(key).is_none() {
-        return Ok(None);
-    }
-    let path = fields.path(key);
-    let thought = |(index, value): (usize, &Value)| {
-        let fields = Fields::of(value, format!("{path}[{index}]"))?;
+    let thought = |fields: &Fields<'_>| {
         let text = fields.required("text")?;
         match fields.required("type")?.as_str() {
             "summary_text" => Ok(Part::SummaryText { text }),
@@ -259,35 +242,18 @@ fn thoughts(fields: &Fields<'_>, key: &str) -> Result<Option<Vec<Part>>, ApiErro
             other => Err(fields.unknown("type", other, "`summary_text` or `reasoning_text`")),
         }
     };
-    fields
-        .list(key)?
-        .iter()
-        .enumerate()
-        .map(thought)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    let thoughts = fields.get(key).map(|_| fields.each(key, thought));
+    thoughts.transpose()
 }
 
 fn outputs(fields: &Fields<'_>) -> Result<Option<Vec<InterpreterOutput>>, ApiError> {
-    if fields.get("outputs").is_none() {
-        return Ok(None);
-    }
-    let path = fields.path("outputs");
-    let output = |(index, value): (usize, &Value)| {
-        let fields = Fields::of(value, format!("{path}[{index}]"))?;
-        match fields.required("type")?.as_str() {
-            "logs" => fields
-                .required("logs")
-                .map(|logs| InterpreterOutput::Logs { logs }),
-            "image" => fields.required("url").map(|url| InterpreterOutput::Image { url }),
-            other => Err(fields.unknown("type", other, "`logs` or `image`")),
-        }
+    let output = |fields: &Fields<'_>| match fields.required("type")?.as_str() {
+        "logs" => fields
+            .required("logs")
+            .map(|logs| InterpreterOutput::Logs { logs }),
+        "image" => fields.required("url").map(|url| InterpreterOutput::Image { url }),
+        other => Err(fields.unknown("type", other, "`logs` or `image`")),
     };
-    fields
-        .list("outputs")?
-        .iter()
-        .enumerate()
-        .map(output)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    let outputs = fields.get("outputs").map(|_| fields.each("outputs", output));
+    outputs.transpose()
 }

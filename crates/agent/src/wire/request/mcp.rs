@@ -1,8 +1,9 @@
 //! Tool servers in a request, and their items of earlier responses.
 
+use cellblock_settings::json::STRING;
 use serde_json::Value;
 
-use super::fields::{Fields, wrong};
+use super::fields::{Fields, RequestFields as _};
 use crate::wire::error::ApiError;
 use crate::wire::item::{ItemStatus, ListedTool, McpCall, McpError, McpListTools};
 use crate::wire::tool::{AllowedTools, McpTool, Secrets};
@@ -18,9 +19,8 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
         ("tunnel_id", "there are no tunnels here; send `server_url`"),
     ] {
         if fields.get(key).is_some() {
-            let path = fields.path(key);
-            let message = format!("`{path}` is not supported: {instead}");
-            return Err(ApiError::invalid(path, "unsupported_parameter", message));
+            let reason = format!("is not supported: {instead}");
+            return Err(fields.invalid(key, "unsupported_parameter", &reason));
         }
     }
     approval(fields)?;
@@ -58,40 +58,34 @@ fn allowed(fields: &Fields<'_>) -> Result<Option<AllowedTools>, ApiError> {
         Some(Value::Array(_)) => Ok(Some(AllowedTools::Names(fields.texts("allowed_tools")?))),
         Some(value @ Value::Object(_)) => {
             let filter = Fields::of(value, fields.path("allowed_tools"))?;
-            let tool_names = match filter.get("tool_names") {
-                None => None,
-                Some(_) => Some(filter.texts("tool_names")?),
-            };
+            let tool_names = filter.get("tool_names").map(|_| filter.texts("tool_names"));
+            let tool_names = tool_names.transpose()?;
             let read_only = filter.flag("read_only")?;
             Ok(Some(AllowedTools::Filter {
                 tool_names,
                 read_only,
             }))
         }
-        Some(other) => Err(wrong(fields.path("allowed_tools"), "a list or an object", other)),
+        Some(_) => Err(fields.wrong("allowed_tools", "an array or an object")),
     }
 }
 
 /// Parses `headers`, and `authorization` as a bearer token.
 fn headers(fields: &Fields<'_>) -> Result<Vec<(String, String)>, ApiError> {
-    let path = fields.path("headers");
     let mut headers = Vec::new();
-    for (name, value) in fields.object("headers")?.unwrap_or_default() {
-        match value {
-            Value::String(value) => headers.push((name, value)),
-            other => return Err(wrong(format!("{path}.{name}"), "a string", &other)),
+    if let Some(sent) = fields.fields("headers")? {
+        for (name, value) in sent.entries() {
+            let value = value.as_str().ok_or_else(|| sent.wrong(name, STRING))?;
+            headers.push((name.to_owned(), value.to_owned()));
         }
     }
     if let Some(token) = fields.text("authorization")? {
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
     }
-    let invalid = |message: String| Err(ApiError::invalid(path.clone(), "invalid_value", message));
     if headers.len() > MAX_HEADERS {
-        return invalid(format!(
-            "`{path}` has {} entries; at most {MAX_HEADERS} are allowed",
-            headers.len()
-        ));
+        let reason = format!("has {} entries; at most {MAX_HEADERS} are allowed", headers.len());
+        return Err(fields.invalid("headers", "invalid_value", &reason));
     }
     for (name, value) in &headers {
         // Values are not repeated: they may be secrets.
@@ -99,9 +93,10 @@ fn headers(fields: &Fields<'_>) -> Result<Vec<(String, String)>, ApiError> {
             || http::HeaderValue::try_from(value.as_str()).is_err()
             || value.len() > MAX_HEADER
         {
-            return invalid(format!(
-                "`{path}.{name}` is not a valid header, or has more than {MAX_HEADER} bytes"
-            ));
+            let path = fields.path("headers");
+            let message =
+                format!("`{path}.{name}` is not a valid header, or has more than {MAX_HEADER} bytes");
+            return Err(ApiError::invalid(path, "invalid_value", message));
         }
     }
     Ok(headers)
@@ -109,10 +104,8 @@ fn headers(fields: &Fields<'_>) -> Result<Vec<(String, String)>, ApiError> {
 
 /// Parses `mcp_list_tools` of an earlier response.
 pub(super) fn list(fields: &Fields<'_>, id: String) -> Result<McpListTools, ApiError> {
-    let path = fields.path("tools");
-    let tool = |(index, value): (usize, &Value)| {
-        let fields = Fields::of(value, format!("{path}[{index}]"))?;
-        Ok::<_, ApiError>(ListedTool {
+    let tool = |fields: &Fields<'_>| {
+        Ok(ListedTool {
             name: fields.required("name")?,
             description: fields.text("description")?,
             input_schema: fields.get("input_schema").cloned().unwrap_or_default(),
@@ -122,12 +115,7 @@ pub(super) fn list(fields: &Fields<'_>, id: String) -> Result<McpListTools, ApiE
     Ok(McpListTools {
         id,
         server_label: fields.required("server_label")?,
-        tools: fields
-            .list("tools")?
-            .iter()
-            .enumerate()
-            .map(tool)
-            .collect::<Result<_, _>>()?,
+        tools: fields.each("tools", tool)?,
         error: fields.get("error").map(said),
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::fields::{Fields, wrong};
+use super::fields::{Fields, RequestFields as _, joined};
 use super::items::MAX_ITEMS;
 use super::tools;
 use crate::wire::content::Part;
@@ -16,16 +16,13 @@ use crate::wire::item::{
 
 /// Parses `messages`. Leading messages of the application are the instructions.
 pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<String>, Vec<Item>), ApiError> {
-    let list = fields.list("messages")?;
-    if list.is_empty() {
+    let count = fields.list("messages")?.len();
+    if count == 0 {
         return Err(fields.missing("messages"));
     }
-    if list.len() > MAX_ITEMS {
-        let message = format!(
-            "`messages` has {} entries; at most {MAX_ITEMS} are allowed",
-            list.len()
-        );
-        return Err(ApiError::invalid("messages", "array_above_max_length", message));
+    if count > MAX_ITEMS {
+        let reason = format!("has {count} entries; at most {MAX_ITEMS} are allowed");
+        return Err(fields.invalid("messages", "array_above_max_length", &reason));
     }
     let mut reading = MessageParser {
         ids,
@@ -33,9 +30,7 @@ pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<Str
         items: Vec::new(),
         calls: HashMap::new(),
     };
-    for (index, value) in list.iter().enumerate() {
-        reading.message(&Fields::of(value, format!("messages[{index}]"))?)?;
-    }
+    fields.each("messages", |message| reading.message(message))?;
     if let Some(id) = reading.unanswered() {
         let message = format!(
             "the tool call `{id}` has no result; send a message with the role `tool` and this \
@@ -84,12 +79,9 @@ impl MessageParser<'_> {
             "assistant" => self.assistant(fields)?,
             "tool" => self.result(fields)?,
             "function" => {
-                let path = fields.path("role");
-                let message = format!(
-                    "`{path}` is `function`, which is not supported: send calls in `tool_calls` and \
-                     results with the role `tool`"
-                );
-                return Err(ApiError::invalid(path, "invalid_value", message));
+                let reason = "is `function`, which is not supported: send calls in `tool_calls` and \
+                              results with the role `tool`";
+                return Err(fields.invalid("role", "invalid_value", reason));
             }
             other => {
                 let known = "`system`, `developer`, `user`, `assistant` or `tool`";
@@ -112,9 +104,8 @@ impl MessageParser<'_> {
     fn assistant(&mut self, fields: &Fields<'_>) -> Result<(), ApiError> {
         for key in ["function_call", "audio"] {
             if fields.get(key).is_some() {
-                let path = fields.path(key);
-                let message = format!("`{path}` is not supported: send `content` and `tool_calls`");
-                return Err(ApiError::invalid(path, "unsupported_parameter", message));
+                let reason = "is not supported: send `content` and `tool_calls`";
+                return Err(fields.invalid(key, "unsupported_parameter", reason));
             }
         }
         // The field in which our responses contain it.
@@ -129,18 +120,13 @@ impl MessageParser<'_> {
         }
         let said = texts(fields, "content")?.filter(|text| !text.is_empty());
         let said = said.or(fields.text("refusal")?);
-        let calls = fields.list("tool_calls")?;
+        let has_calls = !fields.list("tool_calls")?.is_empty();
         match said {
             Some(text) => self.say(Role::Assistant, vec![Part::output_text(text)]),
-            None if calls.is_empty() => self.say(Role::Assistant, vec![Part::output_text("")]),
+            None if !has_calls => self.say(Role::Assistant, vec![Part::output_text("")]),
             None => {}
         }
-        for (index, value) in calls.iter().enumerate() {
-            self.call(&Fields::of(
-                value,
-                format!("{}[{index}]", fields.path("tool_calls")),
-            )?)?;
-        }
+        fields.each("tool_calls", |call| self.call(call))?;
         Ok(())
     }
 
@@ -151,9 +137,7 @@ impl MessageParser<'_> {
         {
             return Err(fields.unknown("type", &kind, "`function`"));
         }
-        let function = fields
-            .fields("function")?
-            .ok_or_else(|| fields.missing("function"))?;
+        let function = fields.required_fields("function")?;
         let call_id = fields.required("id")?;
         self.calls.insert(call_id.clone(), false);
         self.items.push(Item::FunctionCall(FunctionCall {
@@ -202,41 +186,24 @@ impl MessageParser<'_> {
 
 /// Parses a text, or the texts of parts.
 fn texts(fields: &Fields<'_>, key: &str) -> Result<Option<String>, ApiError> {
-    let parts = match fields.get(key) {
-        None => return Ok(None),
-        Some(Value::String(text)) => return Ok(Some(text.clone())),
-        Some(Value::Array(parts)) => parts,
-        Some(other) => return Err(wrong(fields.path(key), "a string or a list of parts", other)),
-    };
-    let path = fields.path(key);
-    let text = |(index, value)| {
-        let fields = Fields::of(value, format!("{path}[{index}]"))?;
-        match fields.required("type")?.as_str() {
-            "text" => fields.required("text"),
-            "refusal" => fields.required("refusal"),
-            other => Err(fields.unknown("type", other, "`text`")),
+    let expected = "a string or an array of parts";
+    joined(fields, key, expected, "\n", |part| {
+        match part.required("type")?.as_str() {
+            kind @ ("text" | "refusal") => part.required(kind),
+            other => Err(part.unknown("type", other, "`text`")),
         }
-    };
-    let texts = parts
-        .iter()
-        .enumerate()
-        .map(text)
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(texts.join("\n")))
+    })
 }
 
 /// Parses the parts of a user's message.
 fn parts(fields: &Fields<'_>, key: &str) -> Result<Vec<Part>, ApiError> {
-    let path = fields.path(key);
-    let part = |(index, value)| {
-        let fields = Fields::of(value, format!("{path}[{index}]"))?;
-        let inner = |key: &str| fields.fields(key)?.ok_or_else(|| fields.missing(key));
+    let part = |fields: &Fields<'_>| {
         Ok(match fields.required("type")?.as_str() {
             "text" => Part::InputText {
                 text: fields.required("text")?,
             },
             "image_url" => {
-                let image = inner("image_url")?;
+                let image = fields.required_fields("image_url")?;
                 Part::InputImage {
                     image_url: Some(image.required("url")?),
                     file_id: None,
@@ -244,7 +211,7 @@ fn parts(fields: &Fields<'_>, key: &str) -> Result<Vec<Part>, ApiError> {
                 }
             }
             "file" => {
-                let file = inner("file")?;
+                let file = fields.required_fields("file")?;
                 let (file_data, file_id) = (file.text("file_data")?, file.text("file_id")?);
                 if file_data.is_none() && file_id.is_none() {
                     return Err(file.missing("file_id"));
@@ -259,5 +226,5 @@ fn parts(fields: &Fields<'_>, key: &str) -> Result<Vec<Part>, ApiError> {
             other => return Err(fields.unknown("type", other, "`text`, `image_url` or `file`")),
         })
     };
-    fields.list(key)?.iter().enumerate().map(part).collect()
+    fields.each(key, part)
 }

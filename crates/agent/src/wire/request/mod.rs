@@ -20,7 +20,7 @@ pub use chat::ChatRequest;
 pub use conversation::ConversationRequest;
 pub use sampling::SamplingSettings;
 
-use fields::Fields;
+use fields::{Fields, RequestFields as _};
 
 use super::error::{ApiError, ErrorKind};
 use super::id::Ids;
@@ -161,9 +161,8 @@ fn top(body: &Value) -> Result<Fields<'_>, ApiError> {
 /// Rejects fields that would change the answer if they were ignored, with the alternative.
 fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     if fields.get("prompt").is_some() {
-        let message =
-            "`prompt` is not supported: there are no stored prompts here; send `instructions` and `input`";
-        return Err(ApiError::invalid("prompt", "unsupported_parameter", message));
+        let reason = "is not supported: there are no stored prompts here; send `instructions` and `input`";
+        return Err(fields.invalid("prompt", "unsupported_parameter", reason));
     }
     Ok(())
 }
@@ -230,7 +229,7 @@ fn format(fields: &Fields<'_>, nested: Option<&str>) -> Result<TextFormat, ApiEr
         "json_object" => TextFormat::JsonObject,
         "json_schema" => {
             let form = match nested {
-                Some(key) => fields.fields(key)?.ok_or_else(|| fields.missing(key))?,
+                Some(key) => fields.required_fields(key)?,
                 None => fields.clone(),
             };
             TextFormat::JsonSchema {

@@ -1,8 +1,6 @@
 //! Functions of the client in namespaces, and choices of them.
 
-use serde_json::Value;
-
-use super::fields::Fields;
+use super::fields::{Fields, RequestFields as _};
 use super::tools::{function, name, namespace};
 use crate::wire::error::ApiError;
 use crate::wire::tool::{Member, Namespace, Tool, ToolName};
@@ -11,21 +9,20 @@ use crate::wire::tool::{Member, Namespace, Tool, ToolName};
 pub(super) fn tool(fields: &Fields<'_>) -> Result<Namespace, ApiError> {
     let name = name(fields, "name")?;
     let description = fields.required("description")?;
-    let path = fields.path("tools");
     let mut tools: Vec<Member> = Vec::new();
-    for (index, value) in fields.list("tools")?.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        let member = member(value, path.clone())?;
+    fields.each("tools", |fields| {
+        let member = member(fields)?;
         let (Member::Function(new), same) = (&member, |Member::Function(other): &Member| other.name.clone());
         if tools.iter().map(same).any(|other| other == new.name) {
             let message = format!("a function named `{}` is in `{name}` already", new.name);
-            return Err(ApiError::invalid(path, "invalid_value", message));
+            return Err(ApiError::invalid(fields.own_path(), "invalid_value", message));
         }
         tools.push(member);
-    }
+        Ok(())
+    })?;
     if tools.is_empty() {
-        let message = format!("`{path}` is empty: a namespace has at least one function");
-        return Err(ApiError::invalid(path, "invalid_value", message));
+        let reason = "is empty: a namespace has at least one function";
+        return Err(fields.invalid("tools", "invalid_value", reason));
     }
     Ok(Namespace {
         name,
@@ -34,10 +31,9 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<Namespace, ApiError> {
     })
 }
 
-fn member(value: &Value, path: String) -> Result<Member, ApiError> {
-    let fields = Fields::of(value, path)?;
+fn member(fields: &Fields<'_>) -> Result<Member, ApiError> {
     match fields.required("type")?.as_str() {
-        "function" => function(&fields).map(Member::Function),
+        "function" => function(fields).map(Member::Function),
         other => Err(fields.unknown(
             "type",
             other,
@@ -67,10 +63,8 @@ pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, Ap
         names if names.contains(&None) => Ok(chosen(None)),
         [Some(namespace)] => Ok(chosen(Some(namespace.clone()))),
         [Some(one), Some(other), ..] => {
-            let path = fields.path("name");
-            let message =
-                format!("`{path}` names a function of `{one}` and one of `{other}`: say `namespace` too");
-            Err(ApiError::invalid(path, "invalid_value", message))
+            let reason = format!("names a function of `{one}` and one of `{other}`: say `namespace` too");
+            Err(fields.invalid("name", "invalid_value", &reason))
         }
         // There is no such function, which is reported as for any other tool.
         _ => Ok(chosen(None)),

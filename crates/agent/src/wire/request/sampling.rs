@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::fields::Fields;
+use super::fields::{Fields, RequestFields as _};
 use crate::wire::ApiError;
 
 /// Sampling settings under the names of the APIs.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, wrong};
+use super::fields::{Fields, RequestFields as _};
 use crate::wire::error::ApiError;
 use crate::wire::tool::{
     AllowedCaller, AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
@@ -14,29 +14,25 @@ const MAX_TOOLS: usize = 128;
 const KINDS: &str =
     "`function`, `namespace`, `code_interpreter` or `mcp`; this server has no other tools, so leave it out";
 
-/// Parses `tools`, each with `read`, which gets its path.
+/// Parses `tools`, each with `read`.
 pub(super) fn tools(
     fields: &Fields<'_>,
-    read: impl Fn(&Value, String) -> Result<Tool, ApiError>,
+    read: impl Fn(&Fields<'_>) -> Result<Tool, ApiError>,
 ) -> Result<Vec<Tool>, ApiError> {
-    let list = fields.list("tools")?;
-    bounded(list.len())?;
+    bounded(fields.list("tools")?.len())?;
     let mut tools: Vec<Tool> = Vec::new();
-    for (index, value) in list.iter().enumerate() {
-        let tool = read(value, format!("tools[{index}]"))?;
+    fields.each("tools", |fields| {
+        let tool = read(fields)?;
         let same = |other: &Tool| {
             std::mem::discriminant(other) == std::mem::discriminant(&tool) && other.name() == tool.name()
         };
         if tools.iter().any(same) {
             let message = format!("a tool named `{}` already exists", tool.name());
-            return Err(ApiError::invalid(
-                format!("tools[{index}]"),
-                "invalid_value",
-                message,
-            ));
+            return Err(ApiError::invalid(fields.own_path(), "invalid_value", message));
         }
         tools.push(tool);
-    }
+        Ok(())
+    })?;
     unlike_the_interpreter(&tools)?;
     // Models know no namespaces; their functions are offered individually.
     bounded(tools.iter().map(|tool| tool.functions().count().max(1)).sum())?;
@@ -81,9 +77,7 @@ pub(super) fn name(fields: &Fields<'_>, key: &str) -> Result<String, ApiError> {
     if (1..=64).contains(&name.len()) && name.bytes().all(legal) {
         return Ok(name);
     }
-    let path = fields.path(key);
-    let message = format!("`{path}` must have 1 to 64 of `a-z A-Z 0-9 _ -`");
-    Err(ApiError::invalid(path, "invalid_value", message))
+    Err(fields.invalid(key, "invalid_value", "must have 1 to 64 of `a-z A-Z 0-9 _ -`"))
 }
 
 /// Parses the namespace of a function.
@@ -111,19 +105,16 @@ pub(super) fn callers(fields: &Fields<'_>) -> Result<Option<Vec<AllowedCaller>>,
     if fields.get("allowed_callers").is_none() {
         return Ok(None);
     }
-    let path = fields.path("allowed_callers");
-    let invalid = |message: String| ApiError::invalid(path.clone(), "invalid_value", message);
+    let invalid = |reason: &str| fields.invalid("allowed_callers", "invalid_value", reason);
     let callers = fields.texts("allowed_callers")?;
     if callers.is_empty() {
-        return Err(invalid(format!(
-            "`{path}` must list `direct`, `programmatic` or both"
-        )));
+        return Err(invalid("must list `direct`, `programmatic` or both"));
     }
     let caller = |name: &String| match name.as_str() {
         "direct" => Ok(AllowedCaller::Direct),
         "programmatic" => Ok(AllowedCaller::Programmatic),
-        other => Err(invalid(format!(
-            "`{path}` has `{}`; use `direct` and `programmatic`",
+        other => Err(invalid(&format!(
+            "has `{}`; use `direct` and `programmatic`",
             other.chars().take(40).collect::<String>().escape_debug()
         ))),
     };
@@ -131,15 +122,14 @@ pub(super) fn callers(fields: &Fields<'_>) -> Result<Option<Vec<AllowedCaller>>,
 }
 
 /// Parses a tool of the Responses API.
-pub(super) fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
-    let fields = Fields::of(value, path)?;
+pub(super) fn tool(fields: &Fields<'_>) -> Result<Tool, ApiError> {
     match fields.required("type")?.as_str() {
-        "function" => function(&fields).map(Tool::Function),
-        "namespace" => super::namespace::tool(&fields).map(Tool::Namespace),
+        "function" => function(fields).map(Tool::Function),
+        "namespace" => super::namespace::tool(fields).map(Tool::Namespace),
         "code_interpreter" => Ok(Tool::CodeInterpreter {
-            container: container(&fields)?,
+            container: container(fields)?,
         }),
-        "mcp" => super::mcp::tool(&fields).map(Tool::Mcp),
+        "mcp" => super::mcp::tool(fields).map(Tool::Mcp),
         other => Err(fields.unknown("type", other, KINDS)),
     }
 }
@@ -150,13 +140,7 @@ pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
         None => return Err(tool.missing("container")),
         Some(Value::String(id)) => return Ok(Container::Id(id.clone())),
         Some(value @ Value::Object(_)) => Fields::of(value, tool.path("container"))?,
-        Some(other) => {
-            return Err(wrong(
-                tool.path("container"),
-                "a container's id or an object",
-                other,
-            ));
-        }
+        Some(_) => return Err(tool.wrong("container", "a container's id or an object")),
     };
     let kind = fields.required("type")?;
     if kind != "auto" {
@@ -225,16 +209,13 @@ pub(super) fn allowed(
         Some("required") => AllowedMode::Required,
         Some(other) => return Err(fields.unknown("mode", other, "`auto` or `required`")),
     };
-    let names = fields.list("tools")?;
-    if names.is_empty() {
+    if fields.list("tools")?.is_empty() {
         return Err(fields.missing("tools"));
     }
-    let path = fields.path("tools");
-    let read = |(index, value)| name(&Fields::of(value, format!("{path}[{index}]"))?);
     Ok(ToolChoice::Allowed {
         r#type: "allowed_tools".to_owned(),
         mode,
-        tools: names.iter().enumerate().map(read).collect::<Result<_, _>>()?,
+        tools: fields.each("tools", name)?,
     })
 }
 
@@ -267,7 +248,6 @@ pub(super) fn among(
     if tools.iter().any(|tool| name.names(tool)) {
         return Ok(name);
     }
-    let path = fields.path(key);
-    let message = format!("`{path}` names a tool that is not in `tools`, or that only code can call");
-    Err(ApiError::invalid(path, "invalid_value", message))
+    let reason = "names a tool that is not in `tools`, or that only code can call";
+    Err(fields.invalid(key, "invalid_value", reason))
 }

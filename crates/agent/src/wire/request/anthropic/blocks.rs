@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::super::fields::{Fields, wrong};
+use super::super::fields::{Fields, RequestFields as _, joined};
 use super::super::items::MAX_ITEMS;
 use super::super::tools::name;
 use super::results;
@@ -18,6 +18,7 @@ use crate::wire::item::{
 const OF_USER: &str = "`text`, `image`, `document`, `search_result`, `tool_result` or `container_upload`";
 const OF_MODEL: &str =
     "`text`, `thinking`, `redacted_thinking`, `tool_use`, `server_tool_use` or the result of code execution";
+const BLOCKS: &str = "a string or an array of blocks";
 const SOURCES: &str = "`base64`, `text`, `content` or `file`";
 
 /// Parses `messages`.
@@ -27,8 +28,7 @@ pub(super) fn messages(
     container: Option<&str>,
     code: bool,
 ) -> Result<Vec<Item>, ApiError> {
-    let list = fields.list("messages")?;
-    if list.is_empty() {
+    if fields.list("messages")?.is_empty() {
         return Err(fields.missing("messages"));
     }
     let mut reading = BlockParser {
@@ -39,13 +39,14 @@ pub(super) fn messages(
         parts: Vec::new(),
         calls: HashMap::new(),
     };
-    for (index, value) in list.iter().enumerate() {
-        reading.message(&Fields::of(value, format!("messages[{index}]"))?)?;
+    fields.each("messages", |message| {
+        reading.message(message)?;
         if reading.items.len() > MAX_ITEMS {
             let message = format!("`messages` has more than {MAX_ITEMS} blocks; send fewer");
             return Err(ApiError::invalid("messages", "array_above_max_length", message));
         }
-    }
+        Ok(())
+    })?;
     let unanswered = reading.items.iter().find_map(|item| match item {
         Item::FunctionCall(call) if reading.calls.get(&call.call_id) == Some(&false) => Some(&call.call_id),
         _ => None,
@@ -85,24 +86,16 @@ impl BlockParser<'_> {
         match fields.get("content") {
             None => return Err(fields.missing("content")),
             Some(Value::String(text)) => self.parts.push(said(text.clone(), of_model)),
-            Some(Value::Array(blocks)) => {
-                let path = fields.path("content");
-                for (index, block) in blocks.iter().enumerate() {
-                    let block = Fields::of(block, format!("{path}[{index}]"))?;
+            Some(Value::Array(_)) => {
+                fields.each("content", |block| {
                     if of_model {
-                        self.of_model(&block)?;
+                        self.of_model(block)
                     } else {
-                        self.of_user(&block, role)?;
+                        self.of_user(block, role)
                     }
-                }
+                })?;
             }
-            Some(other) => {
-                return Err(wrong(
-                    fields.path("content"),
-                    "a string or a list of blocks",
-                    other,
-                ));
-            }
+            Some(_) => return Err(fields.wrong("content", BLOCKS)),
         }
         self.flush(role);
         Ok(())
@@ -262,22 +255,17 @@ fn file(file_id: Option<String>, filename: Option<String>, file_data: Option<Str
 
 /// Parses blocks for the model.
 fn content(fields: &Fields<'_>, key: &str) -> Result<Vec<Part>, ApiError> {
-    let path = fields.path(key);
-    let mut parts = Vec::new();
-    for (index, block) in fields.list(key)?.iter().enumerate() {
-        let block = Fields::of(block, format!("{path}[{index}]"))?;
-        parts.extend(shown(&block, "`text`, `image`, `document` or `search_result`")?);
-    }
-    Ok(parts)
+    let known = "`text`, `image`, `document` or `search_result`";
+    let parts = fields.each(key, |block| shown(block, known))?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// Parses a block for the model.
 fn shown(block: &Fields<'_>, known: &str) -> Result<Vec<Part>, ApiError> {
-    let source = || block.fields("source")?.ok_or_else(|| block.missing("source"));
     Ok(match block.required("type")?.as_str() {
         "text" => vec![said(block.required("text")?, false)],
-        "image" => vec![image(&source()?)?],
-        "document" => document(block, &source()?)?,
+        "image" => vec![image(&block.required_fields("source")?)?],
+        "document" => document(block, &block.required_fields("source")?)?,
         "search_result" => {
             let (title, source) = (block.required("title")?, block.required("source")?);
             let mut parts = vec![said(format!("[{title}] {source}"), false)];
@@ -338,21 +326,10 @@ fn document(block: &Fields<'_>, source: &Fields<'_>) -> Result<Vec<Part>, ApiErr
 
 /// Parses a text, or the texts of blocks.
 pub(super) fn texts(fields: &Fields<'_>, key: &str) -> Result<Option<String>, ApiError> {
-    match fields.get(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Array(blocks)) => {
-            let path = fields.path(key);
-            let text = |(index, block)| {
-                let block = Fields::of(block, format!("{path}[{index}]"))?;
-                match block.required("type")?.as_str() {
-                    "text" => block.required("text"),
-                    other => Err(block.unknown("type", other, "`text`")),
-                }
-            };
-            let texts = blocks.iter().enumerate().map(text);
-            Ok(Some(texts.collect::<Result<Vec<_>, _>>()?.join("\n\n")))
+    joined(fields, key, BLOCKS, "\n\n", |block| {
+        match block.required("type")?.as_str() {
+            "text" => block.required("text"),
+            other => Err(block.unknown("type", other, "`text`")),
         }
-        Some(other) => Err(wrong(fields.path(key), "a string or a list of blocks", other)),
-    }
+    })
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::fields::{Fields, wrong};
+use super::fields::{Fields, RequestFields as _};
 use super::{ResponseRequest, SamplingSettings};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
@@ -76,15 +76,12 @@ impl MessagesRequest {
             return Err(fields.missing("max_tokens"));
         }
         let settings = fields.fields("output_config")?;
-        let effort = match &settings {
-            Some(settings) => settings.text("effort")?,
-            None => None,
-        };
+        let effort = settings
+            .as_ref()
+            .map_or(Ok(None), |settings| settings.text("effort"))?;
         let (tool_choice, parallel_tool_calls) = tools::choice(fields, &offered)?;
-        let user = match fields.fields("metadata")? {
-            Some(metadata) => metadata.text("user_id")?,
-            None => None,
-        };
+        let metadata = fields.fields("metadata")?;
+        let user = metadata.map_or(Ok(None), |metadata| metadata.text("user_id"))?;
         let request = ResponseRequest {
             model: fields.required("model")?,
             input,
@@ -144,19 +141,11 @@ fn container(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
         None => return Ok(None),
         Some(Value::String(id)) => return Ok(Some(id.clone())),
         Some(value @ Value::Object(_)) => Fields::of(value, "container")?,
-        Some(other) => {
-            let path = "container".to_owned();
-            return Err(wrong(path, "a container's id or an object", other));
-        }
+        Some(_) => return Err(fields.wrong("container", "a container's id or an object")),
     };
     if !container.list("skills")?.is_empty() {
-        let message =
-            "`container.skills` is not supported: there are no skills here; upload files and leave it out";
-        return Err(ApiError::invalid(
-            "container.skills",
-            "unsupported_parameter",
-            message,
-        ));
+        let reason = "is not supported: there are no skills here; upload files and leave it out";
+        return Err(container.invalid("skills", "unsupported_parameter", reason));
     }
     container.text("id")
 }
@@ -176,10 +165,7 @@ fn thinking(fields: &Fields<'_>) -> Result<bool, ApiError> {
 
 /// Parses the format of the answer, of which this API knows one beside text.
 fn format(fields: &Fields<'_>, settings: Option<&Fields<'_>>) -> Result<Text, ApiError> {
-    let format = match settings {
-        Some(settings) => settings.fields("format")?,
-        None => None,
-    };
+    let format = settings.map_or(Ok(None), |settings| settings.fields("format"))?;
     let Some(format) = format.or(fields.fields("output_format")?) else {
         return Ok(Text::default());
     };

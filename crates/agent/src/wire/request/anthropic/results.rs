@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::fields::Fields;
+use super::super::fields::{Fields, RequestFields as _};
 use super::tools::COMMANDS;
 use crate::wire::anthropic::{BASH, CODE, EDITOR, item_suffix};
 use crate::wire::error::ApiError;
@@ -30,10 +30,8 @@ pub(super) fn call(block: &Fields<'_>, container: &str) -> Result<Item, ApiError
     let id = block.required("id")?;
     match block.required("name")?.as_str() {
         CODE => {
-            let code = match block.fields("input")? {
-                Some(input) => input.text("code")?,
-                None => None,
-            };
+            let input = block.fields("input")?;
+            let code = input.map_or(Ok(None), |input| input.text("code"))?;
             Ok(Item::CodeInterpreterCall(CodeInterpreterCall {
                 id: code_id(&id),
                 status: ItemStatus::Interpreting,
@@ -68,7 +66,7 @@ pub(super) fn add(block: &Fields<'_>, kind: &str, items: &mut Vec<Item>) -> Resu
         Item::McpCall(call) => call.id.strip_prefix("mcp_") == Some(suffix),
         _ => false,
     };
-    let content = block.fields("content")?.ok_or_else(|| block.missing("content"))?;
+    let content = block.required_fields("content")?;
     let Some(place) = items.iter().position(of_call) else {
         let path = block.path("tool_use_id");
         let message = format!(

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::fields::Fields;
+use super::super::fields::{Fields, RequestFields as _};
 use super::super::tools;
 use crate::wire::error::ApiError;
 use crate::wire::tool::{
@@ -91,14 +91,13 @@ pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<
     let mut version = None;
     let mut found = Vec::new();
     let mut names = HashSet::new();
-    for (index, value) in fields.list("tools")?.iter().enumerate() {
-        let tool = Fields::of(value, format!("tools[{index}]"))?;
+    fields.each("tools", |tool| {
         let kind = tool.text("type")?.unwrap_or_else(|| "custom".to_owned());
         let name = if let Some(asked) = Version::of(&kind) {
             version = Some(asked);
             NAME.to_owned()
         } else if kind == "custom" {
-            let function = function(&tool)?;
+            let function = function(tool)?;
             let name = function.name.clone();
             found.push(Tool::Function(function));
             name
@@ -107,13 +106,10 @@ pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<
         };
         if !names.insert(name.clone()) {
             let message = format!("a tool named `{name}` already exists; names of tools must be unique");
-            return Err(ApiError::invalid(
-                format!("tools[{index}].name"),
-                "invalid_value",
-                message,
-            ));
+            return Err(ApiError::invalid(tool.path("name"), "invalid_value", message));
         }
-    }
+        Ok(())
+    })?;
     callable(&found, version)?;
     tools::bounded(found.len())?;
     if version.is_some() {
@@ -219,10 +215,7 @@ fn commands(label: &str) -> ToolName {
 
 /// Parses `tool_choice`; returns it, and whether several tools may be called at once.
 pub(super) fn choice(fields: &Fields<'_>, offered: &RequestTools) -> Result<(ToolChoice, bool), ApiError> {
-    let choice: Option<Fields<'_>> = match fields.get("tool_choice") {
-        None => None,
-        Some(value) => Some(Fields::of(value, "tool_choice")?),
-    };
+    let choice = fields.fields("tool_choice")?;
     // Python that is there for its container only is left out.
     let all = |mode| {
         if offered.version == Some(Version::Commands) && !offered.has_python() {
