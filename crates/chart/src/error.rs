@@ -3,6 +3,7 @@
 use std::fmt;
 
 use cellblock_protocol::text::acts;
+use cellblock_settings::json::TypeMistake;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -112,6 +113,17 @@ impl ChartProblem {
     }
 }
 
+impl From<TypeMistake> for ChartProblem {
+    fn from(mistake: TypeMistake) -> Self {
+        let message = format!("has to be {}, but is {}", mistake.expected, mistake.found);
+        let field = match mistake.path.as_str() {
+            "" => "spec",
+            path => path,
+        };
+        Self::new(code::SPEC_MALFORMED, field, message)
+    }
+}
+
 impl fmt::Display for ChartProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} [{}]", self.field, self.message, self.code)?;
@@ -194,6 +206,11 @@ impl Problems {
 
     pub(super) fn add(&mut self, code: &'static str, field: impl Into<String>, message: impl Into<String>) {
         self.push(ChartProblem::new(code, field, message));
+    }
+
+    /// Returns what was read, or notes the problem.
+    pub(super) fn keep<T>(&mut self, read: Result<T, ChartProblem>) -> Option<T> {
+        read.map_err(|problem| self.push(problem)).ok()
     }
 
     /// Returns whether a field, or a part of it, has a problem.

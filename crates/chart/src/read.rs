@@ -2,9 +2,10 @@
 //! its path.
 
 use cellblock_protocol::text::acts;
+use cellblock_settings::json::{STRING, TypeMistake};
 use serde_json::Value;
 
-use super::error::{ChartProblem, Problems, code, quoted};
+use super::error::{Problems, code, quoted};
 use super::rows::MAX_KEY;
 use super::{
     Axis, AxisType, ChartSeries, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea, ReferenceLine,
@@ -130,7 +131,7 @@ fn measures(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
                 measures.push(text.clone());
             }
             Value::String(_) => {}
-            other => problems.push(mistyped(path, "a text", other)),
+            other => problems.push(TypeMistake::new(path, STRING, other).into()),
         }
     }
     measures
@@ -162,22 +163,6 @@ fn is_color(text: &str) -> bool {
         }
         None => (3..=MAX_COLOR).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_alphabetic()),
     }
-}
-
-fn mistyped(path: impl Into<String>, expected: &str, found: &Value) -> ChartProblem {
-    let found = match found {
-        Value::Null => "null",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    };
-    ChartProblem::new(
-        code::SPEC_MALFORMED,
-        path,
-        format!("has to be {expected}, but is {found}"),
-    )
 }
 
 mod fields;

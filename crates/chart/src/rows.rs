@@ -230,13 +230,13 @@ fn problem(field: &str, row: usize, key: Option<&str>, wrong: ValueProblem) -> C
         ),
         ValueProblem::Nested => (
             code::DATA_MALFORMED,
-            "a value has to be a text, a number or null; flatten what is nested into keys of their own, \
+            "a value has to be a string, a number or null; flatten what is nested into keys of their own, \
              or leave the key out"
                 .to_owned(),
         ),
         ValueProblem::Bool => (
             code::DATA_MALFORMED,
-            "a value has to be a text, a number or null; write true and false as 1 and 0 or as texts"
+            "a value has to be a string, a number or null; write true and false as 1 and 0 or as strings"
                 .to_owned(),
         ),
         ValueProblem::Text => (

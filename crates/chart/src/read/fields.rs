@@ -1,21 +1,19 @@
 //! Reading the fields of one object of a specification with their required types.
 
-use serde_json::{Map, Number, Value};
+use cellblock_settings::json::{FieldReader, NUMBER};
+use serde_json::{Number, Value};
 
 use crate::error::{ChartProblem, Problems, code, quoted, repeated};
 use crate::rows::MAX_KEY;
 use crate::{AxisPlace, Side};
 
-use super::{MAX_ENTRIES, MAX_LABEL, check_text, is_color, mistyped};
+use super::{MAX_ENTRIES, MAX_LABEL, check_text, is_color};
 
 /// Alternative names of keys, which chart libraries use.
 const ALIASES: &[&str] = &["stroke", "fill"];
 
-/// An object at a path.
-pub(super) struct Fields<'a> {
-    at: String,
-    map: &'a Map<String, Value>,
-}
+/// Fields of an object; their problems are noted, and they count as missing.
+pub(super) struct Fields<'a>(FieldReader<'a, ChartProblem>);
 
 impl<'a> Fields<'a> {
     /// Takes an object and notes every unknown key.
@@ -25,19 +23,11 @@ impl<'a> Fields<'a> {
         valid: &'static [&'static str],
         problems: &mut Problems,
     ) -> Option<Self> {
-        let Value::Object(map) = value else {
-            let path = if at.is_empty() { "spec" } else { at };
-            problems.push(mistyped(path, "an object", value));
-            return None;
-        };
-        let fields = Self {
-            at: at.to_owned(),
-            map,
-        };
+        let fields = Self(problems.keep(FieldReader::of(value, at))?);
         let takes_color = valid.contains(&"color");
-        for key in map.keys() {
-            let is_alias = takes_color && ALIASES.contains(&key.as_str());
-            if !is_alias && !valid.contains(&key.as_str()) {
+        for (key, _) in fields.0.entries() {
+            let is_alias = takes_color && ALIASES.contains(&key);
+            if !is_alias && !valid.contains(&key) {
                 problems.push(fields.unknown(key, valid));
             }
         }
@@ -66,30 +56,17 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn path(&self, key: &str) -> String {
-        match self.at.as_str() {
-            "" => key.to_owned(),
-            at => format!("{at}.{key}"),
-        }
-    }
-
-    /// Returns a field; null counts as missing.
-    fn get(&self, key: &str) -> Option<&'a Value> {
-        self.map.get(key).filter(|value| !value.is_null())
+        self.0.path(key)
     }
 
     pub(super) fn text(&self, key: &str, most: usize, problems: &mut Problems) -> Option<String> {
-        match self.get(key)? {
-            Value::String(text) => check_text(text, &self.path(key), most, problems).then(|| text.clone()),
-            other => {
-                problems.push(mistyped(self.path(key), "a text", other));
-                None
-            }
-        }
+        let text = problems.keep(self.0.text(key))??;
+        check_text(&text, &self.path(key), most, problems).then_some(text)
     }
 
     /// Returns a key of the rows; empty if it is missing, which is noted.
     pub(super) fn required_key(&self, key: &str, problems: &mut Problems) -> String {
-        if self.get(key).is_none() {
+        if self.0.get(key).is_none() {
             problems.add(
                 code::MISSING_KEY,
                 self.path(key),
@@ -106,7 +83,7 @@ impl<'a> Fields<'a> {
         valid: &'static [&'static str],
         problems: &mut Problems,
     ) -> Option<T> {
-        if self.get(key).is_none() {
+        if self.0.get(key).is_none() {
             let problem = ChartProblem::new(code::MISSING_KEY, self.path(key), "is missing; choose one");
             problems.push(problem.with_valid(valid.iter().copied()));
         }
@@ -120,16 +97,16 @@ impl<'a> Fields<'a> {
         valid: &'static [&'static str],
         problems: &mut Problems,
     ) -> Option<T> {
-        let problem = match self.get(key)? {
-            Value::String(text) => match of(text) {
-                Some(name) => return Some(name),
-                None => ChartProblem::new(
-                    code::INVALID_VALUE,
-                    self.path(key),
-                    format!("{} is not valid; choose another", quoted(text)),
-                ),
-            },
-            other => mistyped(self.path(key), "a text", other),
+        let problem = match self.0.text(key) {
+            Ok(text) => {
+                let text = text?;
+                if let Some(name) = of(&text) {
+                    return Some(name);
+                }
+                let message = format!("{} is not valid; choose another", quoted(&text));
+                ChartProblem::new(code::INVALID_VALUE, self.path(key), message)
+            }
+            Err(problem) => problem,
         };
         problems.push(problem.with_valid(valid.iter().copied()));
         None
@@ -140,38 +117,27 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn flag(&self, key: &str, problems: &mut Problems) -> Option<bool> {
-        match self.get(key)? {
-            Value::Bool(flag) => Some(*flag),
-            other => {
-                problems.push(mistyped(self.path(key), "true or false", other));
-                None
-            }
-        }
+        problems.keep(self.0.flag(key)).flatten()
     }
 
     pub(super) fn number(&self, key: &str, problems: &mut Problems) -> Option<Number> {
-        match self.get(key)? {
-            Value::Number(number) => Some(number.clone()),
-            other => {
-                problems.push(mistyped(self.path(key), "a number", other));
-                None
-            }
-        }
+        let number = self.0.read(key, NUMBER, |value| value.as_number().cloned());
+        problems.keep(number).flatten()
     }
 
     pub(super) fn place(&self, key: &str, problems: &mut Problems) -> Option<AxisPlace> {
-        match self.get(key)? {
+        match self.0.get(key)? {
             Value::Number(number) => Some(AxisPlace::Number(number.clone())),
             Value::String(_) => self.text(key, MAX_LABEL, problems).map(AxisPlace::Text),
-            other => {
-                problems.push(mistyped(self.path(key), "a number or a text", other));
+            _ => {
+                problems.push(self.0.wrong(key, "a number or a string"));
                 None
             }
         }
     }
 
     pub(super) fn color(&self, alias: &str, problems: &mut Problems) -> Option<String> {
-        let key = if self.get("color").is_some() {
+        let key = if self.0.get("color").is_some() {
             "color"
         } else {
             alias
@@ -192,19 +158,12 @@ impl<'a> Fields<'a> {
         valid: &'static [&'static str],
         problems: &mut Problems,
     ) -> Option<Fields<'a>> {
-        Fields::of(self.get(key)?, &self.path(key), valid, problems)
+        Fields::of(self.0.get(key)?, &self.path(key), valid, problems)
     }
 
     /// Returns the entries of a list, up to the maximum.
     pub(super) fn entries(&self, key: &str, problems: &mut Problems) -> &'a [Value] {
-        let entries = match self.get(key) {
-            None => return &[],
-            Some(Value::Array(entries)) => entries,
-            Some(other) => {
-                problems.push(mistyped(self.path(key), "a list", other));
-                return &[];
-            }
-        };
+        let entries = problems.keep(self.0.list(key)).unwrap_or_default();
         if entries.len() > MAX_ENTRIES {
             let message = format!(
                 "{} entries are over the limit of {MAX_ENTRIES}; show the most important ones, or sum up \

@@ -157,7 +157,7 @@ fn all_mistakes_in_a_chart_are_reported_with_fields_and_valid_values() {
             "spec.series[0].key: no row has the key \"cost\"",
             "spec.series[0].yAxis: \"middle\" is not valid",
             "valid: left, right",
-            "spec.legend: has to be true or false",
+            "spec.legend: has to be a boolean",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
