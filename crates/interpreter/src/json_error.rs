@@ -3,6 +3,8 @@
 
 use std::fmt::Display;
 
+use cellblock_settings::json::{ARRAY, COUNT, INTEGER, NUMBER, OBJECT, STRING};
+
 const EXPECTED: &str = ", expected ";
 const PLACE: &str = " at line ";
 /// Text of axum before serde's message.
@@ -45,10 +47,10 @@ pub fn describe(error: &(impl Display + ?Sized)) -> String {
 fn plain(expected: &str) -> Option<String> {
     const OBJECTS: [&str; 3] = ["struct ", "internally tagged enum ", "adjacently tagged enum "];
     const OTHERS: [(&str, &str); 5] = [
-        ("tuple struct ", "a list"),
-        ("tuple variant ", "a list"),
+        ("tuple struct ", ARRAY),
+        ("tuple variant ", ARRAY),
         ("unit struct ", "null"),
-        ("unit variant ", "a string"),
+        ("unit variant ", STRING),
         ("enum ", "a string or an object"),
     ];
     if let Some(kind) = number(expected) {
@@ -56,7 +58,7 @@ fn plain(expected: &str) -> Option<String> {
     }
     let fixed = match expected {
         "string or map" => Some("a string or an object"),
-        "a borrowed string" => Some("a string"),
+        "a borrowed string" => Some(STRING),
         "unit" => Some("null"),
         "option" => Some("a value or null"),
         "variant identifier" | "field identifier" => Some("a name"),
@@ -66,7 +68,7 @@ fn plain(expected: &str) -> Option<String> {
         return Some(fixed.to_owned());
     }
     if let Some(size) = expected.strip_prefix("a tuple of size ") {
-        return Some(format!("a list of {size} elements"));
+        return Some(format!("{ARRAY} of {size} elements"));
     }
     for (prefix, words) in OTHERS {
         if let Some(rest) = expected.strip_prefix(prefix) {
@@ -74,9 +76,9 @@ fn plain(expected: &str) -> Option<String> {
             return Some(format!("{words}{}", rest.trim_start_matches(is_of_name)));
         }
     }
-    // "with 2 elements" goes: they are the fields, which a list can have instead.
+    // "with 2 elements" goes: they are the fields, which an array can have instead.
     let is_object = OBJECTS.iter().any(|prefix| expected.starts_with(prefix));
-    is_object.then(|| "an object".to_owned())
+    is_object.then(|| OBJECT.to_owned())
 }
 
 /// Returns what a type of numbers is called.
@@ -85,9 +87,9 @@ fn number(name: &str) -> Option<&'static str> {
         "u8" => "an integer from 0 to 255",
         "u16" => "an integer from 0 to 65535",
         "u32" => "an integer from 0 to 4294967295",
-        "u64" | "u128" | "usize" => "an integer that is 0 or greater",
-        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "an integer",
-        "f32" | "f64" => "a number",
+        "u64" | "u128" | "usize" => COUNT,
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => INTEGER,
+        "f32" | "f64" => NUMBER,
         name if name.starts_with("a nonzero u") => "an integer that is 1 or greater",
         name if name.starts_with("a nonzero i") => "an integer other than 0",
         _ => return None,
@@ -182,7 +184,7 @@ mod tests {
         );
         assert_eq!(
             describe("invalid length 1, expected tuple struct Pair with 2 elements"),
-            "invalid length 1, expected a list with 2 elements"
+            "invalid length 1, expected an array with 2 elements"
         );
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 
 use cellblock_protocol::text::counted;
+use cellblock_settings::json::TYPES;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::shape::{Shape, ShapeColumn, ShapeKind};
@@ -44,9 +45,7 @@ fn run<'de, R: serde_json::de::Read<'de>>(
     Ok(top.shape())
 }
 
-const TYPES: [&str; 7] = [
-    "null", "boolean", "integer", "number", "string", "array", "object",
-];
+/// Indexes in [`TYPES`].
 const NULL: usize = 0;
 const ARRAY: usize = 5;
 const OBJECT: usize = 6;

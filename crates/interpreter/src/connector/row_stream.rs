@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::BufReader;
 
 use cellblock_protocol::Blob;
+use cellblock_settings::json::ARRAY;
 use serde::de::{DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Value};
 
@@ -38,7 +39,7 @@ impl<'de, F: FnMut(Value) -> Result<(), String>> Visitor<'de> for Items<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
+        f.write_str(ARRAY)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -102,11 +103,11 @@ mod tests {
         let document = r#"{"id": 1, "other": [7], "rows": ["x"], "more": {"rows": [8]}}"#;
         assert_eq!(rows(document, Some("rows")).unwrap(), ["x"]);
         for (document, key, reason) in [
-            ("{}", None, "a list"),
+            ("{}", None, ARRAY),
             ("[1", None, "EOF"),
             ("[] []", None, "trailing"),
             ("[]", Some("rows"), "an object with `rows`"),
-            (r#"{"rows": 1}"#, Some("rows"), "a list"),
+            (r#"{"rows": 1}"#, Some("rows"), ARRAY),
             ("{}", Some("rows"), "no `rows`"),
         ] {
             let error = rows(document, key).unwrap_err();

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cellblock_settings::json::type_of;
 use serde_json::Value;
 
 use super::codes::{MISSING_CONTRACT, WRONG_TYPE};
 use super::fields::{MOST_ITEMS, required, text, wrong_type};
 use super::found::Mistakes;
-use super::wording::{plain, quote, type_of};
+use super::wording::{plain, quote};
 use crate::rejection::Rejection;
 
 const FIELDS: [&str; 4] = ["intent", "code", "inputs", "postProcessingContract"];

@@ -1,10 +1,11 @@
 //! Reading the fields of a contract or a call, each of which may be missing or have any type.
 
+use cellblock_settings::json::{STRING, type_of};
 use serde_json::{Map, Value};
 
 use super::codes::{EMPTY_FIELD, MISSING_FIELD, TOO_LONG, WRONG_TYPE};
 use super::found::Mistakes;
-use super::wording::{meant, plain, quote, type_of};
+use super::wording::{meant, plain, quote};
 use crate::rejection::Rejection;
 
 /// Maximum number of list items that are checked.
@@ -87,7 +88,7 @@ pub(super) fn strings<'a>(
         let field = format!("{name}[{place}]");
         match item {
             Value::String(item) => each(field, item, found),
-            other => found.add(wrong_type(&field, "a string", other)),
+            other => found.add(wrong_type(&field, STRING, other)),
         }
     }
     true

@@ -1,7 +1,5 @@
 //! Quotes, lists and suggestions in messages. Quoted text comes from a model and may be anything.
 
-use serde_json::Value;
-
 use super::KnownAliases;
 use crate::rejection::Rejection;
 use crate::render::plain::line;
@@ -25,18 +23,6 @@ pub(crate) fn plain(text: &str) -> String {
         kept.push('…');
     }
     line(&kept).replace('`', "'")
-}
-
-/// Returns the JSON type of a value, with an article.
-pub(super) const fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// Formats a list as `a`, `b` and `c`.

@@ -60,21 +60,6 @@ fn all_mistakes_are_reported_in_the_order_of_the_fields() {
 }
 
 #[test]
-fn every_json_type_is_named() {
-    for (value, named) in [
-        (Value::Null, "null"),
-        (json!(true), "a boolean"),
-        (json!(1), "a number"),
-        (json!([]), "an array"),
-        (json!({}), "an object"),
-    ] {
-        let found = wrong(&with("operation", value), &[]);
-        let expected = format!("`operation` is {named}; it must be a short text that says what is computed");
-        assert_eq!(found[0].message, expected);
-    }
-}
-
-#[test]
 fn the_nearest_alias_is_listed_first_and_twenty_at_most() {
     let known = KnownAliases::new(
         (1..=30)

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_settings::json::{FieldReader, OBJECT, type_of};
 use schemars::JsonSchema;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Seconds that a command may run unless its call says otherwise.
 pub(crate) const DEFAULT_TIMEOUT: u64 = 60;
@@ -17,6 +18,7 @@ pub(crate) const MAX_CONTENT: u64 = 5 * 1024 * 1024;
 /// Linux' own limits.
 const MAX_COMMAND: usize = 512 * 1024;
 
+const COMMAND: &str = "an array of strings, such as [\"python\", \"/tmp/analysis.py\"]";
 /// Maximum number of packages that a command names.
 const MAX_PACKAGES: usize = 50;
 
@@ -88,8 +90,8 @@ const fn default_timeout() -> f64 {
     DEFAULT_TIMEOUT as f64
 }
 
-/// A call's arguments, taken out one by one.
-struct CallArguments(Map<String, Value>);
+/// Arguments of a call.
+type CallArguments<'a> = FieldReader<'a, String>;
 
 impl ExecArgs {
     /// A command with the default timeout.
@@ -103,35 +105,24 @@ impl ExecArgs {
     }
 
     /// Takes a command that has `longest` at most.
-    pub(super) fn parse(args: Value, longest: Duration) -> Result<Self, String> {
-        let mut fields = CallArguments::new(args)?;
-        let command = fields.take("command")?;
-        let Value::Array(command) = command else {
-            return Err(wrong(
-                "command",
-                "a list of texts, such as [\"python\", \"/tmp/analysis.py\"]",
-                &command,
-            ));
+    pub(super) fn parse(args: &Value, longest: Duration) -> Result<Self, String> {
+        let fields = arguments(args)?;
+        let command = match fields.get("command") {
+            None => return Err(missing(&fields, "command")),
+            Some(Value::Array(_)) => fields.texts("command")?,
+            Some(_) => return Err(fields.wrong("command", COMMAND)),
         };
-        let command = texts("command", command)?;
-        let timeout = match fields.optional("timeout") {
-            None => default_timeout().min(longest.as_secs_f64()),
-            Some(value) => value
-                .as_f64()
-                .ok_or_else(|| wrong("timeout", "a number of seconds", &value))?,
-        };
-        let requirements = match fields.optional("requirements") {
-            None => Vec::new(),
-            Some(Value::Array(packages)) => texts("requirements", packages)?,
-            Some(other) => return Err(wrong("requirements", "a list of texts", &other)),
-        };
+        let timeout = fields.read("timeout", "a number of seconds", Value::as_f64)?;
         let args = Self {
             command,
-            timeout,
-            requirements,
-            reasoning_trace: fields.optional_text("reasoning_trace")?,
+            timeout: timeout.unwrap_or_else(|| default_timeout().min(longest.as_secs_f64())),
+            requirements: fields.texts("requirements")?,
+            reasoning_trace: fields.text("reasoning_trace")?,
         };
-        fields.finish(&["command", "timeout", "requirements", "reasoning_trace"])?;
+        finish(
+            &fields,
+            &["command", "timeout", "requirements", "reasoning_trace"],
+        )?;
         Ok(args)
     }
 
@@ -178,9 +169,9 @@ impl WriteArgs {
         }
     }
 
-    pub(super) fn parse(args: Value) -> Result<Self, String> {
-        let mut fields = CallArguments::new(args)?;
-        let encoding = match fields.optional_text("encoding")?.as_deref() {
+    pub(super) fn parse(args: &Value) -> Result<Self, String> {
+        let fields = arguments(args)?;
+        let encoding = match fields.text("encoding")?.as_deref() {
             None | Some("text") => Encoding::Text,
             Some("base64") => Encoding::Base64,
             Some(other) => {
@@ -191,12 +182,12 @@ impl WriteArgs {
             }
         };
         let args = Self {
-            file_path: fields.text("file_path")?,
-            content: fields.text("content")?,
+            file_path: required(&fields, "file_path")?,
+            content: required(&fields, "content")?,
             encoding,
-            reasoning_trace: fields.optional_text("reasoning_trace")?,
+            reasoning_trace: fields.text("reasoning_trace")?,
         };
-        fields.finish(&["file_path", "content", "encoding", "reasoning_trace"])?;
+        finish(&fields, &["file_path", "content", "encoding", "reasoning_trace"])?;
         Ok(args)
     }
 
@@ -239,95 +230,52 @@ impl EditArgs {
         }
     }
 
-    pub(super) fn parse(args: Value) -> Result<Self, String> {
-        let mut fields = CallArguments::new(args)?;
+    pub(super) fn parse(args: &Value) -> Result<Self, String> {
+        let fields = arguments(args)?;
         let args = Self {
-            file_path: fields.text("file_path")?,
-            old_string: fields.text("old_string")?,
-            new_string: fields.text("new_string")?,
-            reasoning_trace: fields.optional_text("reasoning_trace")?,
+            file_path: required(&fields, "file_path")?,
+            old_string: required(&fields, "old_string")?,
+            new_string: required(&fields, "new_string")?,
+            reasoning_trace: fields.text("reasoning_trace")?,
         };
-        fields.finish(&["file_path", "old_string", "new_string", "reasoning_trace"])?;
+        finish(
+            &fields,
+            &["file_path", "old_string", "new_string", "reasoning_trace"],
+        )?;
         Ok(args)
     }
 }
 
-impl CallArguments {
-    fn new(args: Value) -> Result<Self, String> {
-        match args {
-            Value::Object(fields) => Ok(Self(fields)),
-            other => Err(format!("the arguments must be an object, not {}", kind(&other))),
-        }
-    }
-
-    fn optional(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
-    }
-
-    fn take(&mut self, name: &str) -> Result<Value, String> {
-        self.optional(name).ok_or_else(|| {
-            // Some models send the whole call as the arguments.
-            let wrapper = ["parameters", "arguments", "input"].into_iter().find(|wrapper| {
-                self.0
-                    .get(*wrapper)
-                    .is_some_and(|inner| inner.get(name).is_some())
-            });
-            match wrapper {
-                Some(wrapper) => {
-                    format!("`{name}` is inside `{wrapper}`; pass what `{wrapper}` holds as the arguments")
-                }
-                None => format!("`{name}` is missing"),
-            }
-        })
-    }
-
-    fn text(&mut self, name: &str) -> Result<String, String> {
-        match self.take(name)? {
-            Value::String(text) => Ok(text),
-            other => Err(wrong(name, "a text", &other)),
-        }
-    }
-
-    fn optional_text(&mut self, name: &str) -> Result<Option<String>, String> {
-        match self.optional(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong(name, "a text", &other)),
-        }
-    }
-
-    fn finish(self, known: &[&str]) -> Result<(), String> {
-        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(unknown) => Err(format!(
-                "there is no argument {}; the arguments are {}",
-                shown(unknown),
-                known.join(", ")
-            )),
-        }
-    }
+fn arguments(args: &Value) -> Result<CallArguments<'_>, String> {
+    CallArguments::of(args, "").map_err(|_| format!("the arguments must be {OBJECT}, not {}", type_of(args)))
 }
 
-fn texts(name: &str, values: Vec<Value>) -> Result<Vec<String>, String> {
-    let texts = values.into_iter().map(|value| match value {
-        Value::String(text) => Ok(text),
-        other => Err(wrong(name, "a list of texts", &other)),
+fn required(fields: &CallArguments<'_>, name: &str) -> Result<String, String> {
+    fields.text(name)?.ok_or_else(|| missing(fields, name))
+}
+
+fn missing(fields: &CallArguments<'_>, name: &str) -> String {
+    // Some models send the whole call as the arguments.
+    let wrapper = ["parameters", "arguments", "input"].into_iter().find(|wrapper| {
+        let inner = fields.get(wrapper);
+        inner.is_some_and(|inner| inner.get(name).is_some())
     });
-    texts.collect()
+    match wrapper {
+        Some(wrapper) => {
+            format!("`{name}` is inside `{wrapper}`; pass what `{wrapper}` holds as the arguments")
+        }
+        None => format!("`{name}` is missing"),
+    }
 }
 
-fn wrong(name: &str, wanted: &str, found: &Value) -> String {
-    format!("`{name}` must be {wanted}, not {}", kind(found))
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+fn finish(fields: &CallArguments<'_>, known: &[&str]) -> Result<(), String> {
+    match fields.entries().find(|(name, _)| !known.contains(name)) {
+        None => Ok(()),
+        Some((unknown, _)) => Err(format!(
+            "there is no argument {}; the arguments are {}",
+            shown(unknown),
+            known.join(", ")
+        )),
     }
 }
 
@@ -355,22 +303,23 @@ mod tests {
                 json!({"tool": "sandbox_exec", "parameters": {"command": ["ls"]}}),
                 "`command` is inside `parameters`; pass what `parameters` holds as the arguments",
             ),
-            (json!([]), "the arguments must be an object, not a list"),
+            (json!([]), "the arguments must be an object, not an array"),
             (
                 json!({"command": "ls"}),
-                "`command` must be a list of texts, such as [\"python\", \"/tmp/analysis.py\"], not a text",
+                "`command` must be an array of strings, such as [\"python\", \"/tmp/analysis.py\"], not a \
+                 string",
             ),
             (
                 json!({"command": ["ls", 1]}),
-                "`command` must be a list of texts, not a number",
+                "`command[1]` must be a string, not a number",
             ),
             (
                 json!({"command": ["ls"], "requirements": "six"}),
-                "`requirements` must be a list of texts, not a text",
+                "`requirements` must be an array of strings, not a string",
             ),
             (
                 json!({"command": ["ls"], "timeout": "60"}),
-                "`timeout` must be a number of seconds, not a text",
+                "`timeout` must be a number of seconds, not a string",
             ),
             (
                 json!({"command": ["ls"], "cwd": "/"}),
@@ -378,23 +327,23 @@ mod tests {
                  reasoning_trace",
             ),
         ] {
-            assert_eq!(complaint(ExecArgs::parse(args, MAX_TIMEOUT)), told);
+            assert_eq!(complaint(ExecArgs::parse(&args, MAX_TIMEOUT)), told);
         }
         assert_eq!(
-            complaint(WriteArgs::parse(json!({"file_path": "/tmp/a"}))),
+            complaint(WriteArgs::parse(&json!({"file_path": "/tmp/a"}))),
             "`content` is missing"
         );
         assert_eq!(
             complaint(WriteArgs::parse(
-                json!({"file_path": "/tmp/a", "content": "x", "encoding": "hex"})
+                &json!({"file_path": "/tmp/a", "content": "x", "encoding": "hex"})
             )),
             "`encoding` must be \"text\" or \"base64\", not \"hex\""
         );
         assert_eq!(
             complaint(EditArgs::parse(
-                json!({"file_path": "/tmp/a", "old_string": 1, "new_string": ""})
+                &json!({"file_path": "/tmp/a", "old_string": 1, "new_string": ""})
             )),
-            "`old_string` must be a text, not a number"
+            "`old_string` must be a string, not a number"
         );
     }
 
@@ -416,10 +365,10 @@ mod tests {
                 "{wrong}"
             );
         }
-        let default = ExecArgs::parse(json!({"command": ["true"]}), MAX_TIMEOUT).unwrap();
+        let default = ExecArgs::parse(&json!({"command": ["true"]}), MAX_TIMEOUT).unwrap();
         assert_eq!(default.check(MAX_TIMEOUT), Ok(Duration::from_mins(1)));
         let short = Duration::from_secs(20);
-        let default = ExecArgs::parse(json!({"command": ["true"]}), short).unwrap();
+        let default = ExecArgs::parse(&json!({"command": ["true"]}), short).unwrap();
         assert_eq!(default.check(short), Ok(short));
     }
 

@@ -137,15 +137,15 @@ impl Workbench {
             )))
         };
         match tool {
-            EXEC => match ExecArgs::parse(args, self.shared.options.max_timeout) {
+            EXEC => match ExecArgs::parse(&args, self.shared.options.max_timeout) {
                 Ok(args) => json(self.exec(args).await?),
                 Err(complaint) => wrong(complaint),
             },
-            WRITE => match WriteArgs::parse(args) {
+            WRITE => match WriteArgs::parse(&args) {
                 Ok(args) => json(self.write_file(args).await?),
                 Err(complaint) => wrong(complaint),
             },
-            EDIT => match EditArgs::parse(args) {
+            EDIT => match EditArgs::parse(&args) {
                 Ok(args) => json(self.edit_file(args).await?),
                 Err(complaint) => wrong(complaint),
             },
