@@ -4,14 +4,12 @@
 //! and none of its patterns is compiled, unlike in a validation library. The tool itself validates
 //! its arguments.
 
+use cellblock_settings::json::TYPES;
 use serde_json::{Map, Value};
 
 /// Maximum size of a schema as compact JSON, in bytes.
 pub(super) const MOST_BYTES: usize = 64 << 10;
 
-const TYPES: [&str; 7] = [
-    "array", "boolean", "integer", "null", "number", "object", "string",
-];
 /// Keywords whose value is a schema.
 const SCHEMA: [&str; 10] = [
     "additionalItems",
@@ -93,8 +91,8 @@ fn keyword(key: &str, value: &Value, place: &str) -> Result<(), String> {
         },
         "type" if is_type(value) => Ok(()),
         "type" => wrong(place, "is not a JSON type"),
-        "enum" if !value.is_array() => wrong(place, "is not a list"),
-        "required" if !is_names(value) => wrong(place, "is not a list of names"),
+        "enum" if !value.is_array() => wrong(place, "is not an array"),
+        "required" if !is_names(value) => wrong(place, "is not an array of names"),
         "pattern" | "format" | "title" | "description" if !value.is_string() => {
             wrong(place, "is not a string")
         }
@@ -105,7 +103,7 @@ fn keyword(key: &str, value: &Value, place: &str) -> Result<(), String> {
         key if SCHEMA.contains(&key) => check(value, place),
         key if LIST.contains(&key) => match value {
             Value::Array(schemas) => each(schemas, place),
-            _ => wrong(place, "is not a list of schemas"),
+            _ => wrong(place, "is not an array of schemas"),
         },
         key if NAMED.contains(&key) => match value {
             Value::Object(schemas) => schemas
@@ -197,7 +195,7 @@ mod tests {
             ),
             (
                 json!({"required": "a"}),
-                "its input schema is invalid: `/required` is not a list of names",
+                "its input schema is invalid: `/required` is not an array of names",
             ),
             (
                 json!({"anyOf": [{}, 5]}),

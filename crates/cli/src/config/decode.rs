@@ -57,7 +57,7 @@ impl<'de> Deserializer<'de> for ConfigReader<'de> {
         }
     }
 
-    /// Variables have no quotes: where text is wanted, a number or a truth value is the text that
+    /// Variables have no quotes: where text is wanted, a number or a boolean is the text that
     /// was written.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
         let text = match (&self.0.origin, &self.0.value) {

@@ -72,7 +72,6 @@ impl Error for Mistake {
             "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0".to_owned(),
             "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
             "f32" | "f64" => "a number".to_owned(),
-            "a string" => "a string".to_owned(),
             "a boolean" => "`true` or `false`".to_owned(),
             "a sequence" => "a list".to_owned(),
             "a map" => "a mapping of keys".to_owned(),

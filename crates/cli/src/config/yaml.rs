@@ -49,7 +49,7 @@ pub(super) fn value(text: &str, origin: &Origin) -> Node {
     }
 }
 
-/// Only `true` and `false` are truth values: `no` and `n` are names.
+/// Only `true` and `false` are booleans: `no` and `n` are names.
 fn read(text: &str) -> Result<Spanned<YamlValue>, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
 }

@@ -281,7 +281,7 @@ async fn save(place: &KernelPath, sent: Model) -> Result<(), Problem> {
         (None, _) => "".into(),
         (Some(_), _) => {
             return Err(Problem::invalid(
-                "`content` is a text, or a notebook as an object",
+                "`content` must be a string, or a notebook as an object",
             ));
         }
     };

@@ -5,6 +5,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::json_error;
+use cellblock_settings::json::{ARRAY, OBJECT};
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
@@ -25,7 +26,7 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
         return Err(ApiError {
             kind: ErrorKind::InvalidRequestError,
             code: Some("invalid_value".to_owned()),
-            message: "the body is a list; send an object".to_owned(),
+            message: format!("the body is {ARRAY}; send {OBJECT}"),
             param: None,
         }
         .into());

@@ -12,7 +12,7 @@ use super::postgres::{FromPostgres, PostgresIndex, PostgresRow};
 pub enum DatabaseValue<'a> {
     /// Text, or null.
     Text(Option<&'a str>),
-    /// An integer, or null. A truth value is 0 or 1.
+    /// An integer, or null. A boolean is 0 or 1.
     Integer(Option<i64>),
     /// Bytes.
     Bytes(&'a [u8]),
@@ -117,7 +117,7 @@ impl DatabaseRow<'_> {
         }
     }
 
-    /// Reads a truth value.
+    /// Reads a boolean.
     pub fn is(&self, column: impl rusqlite::RowIndex + PostgresIndex + Display) -> DatabaseResult<bool> {
         Ok(self.get::<i64>(column)? != 0)
     }
