@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
-use cellblock_connector::{ConnectorOptions, FilesConnector};
+use cellblock_connector::{FilesConnector, TypeOptions};
 use cellblock_interpreter::connector::{Connector as _, FetchAnswer};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -33,8 +33,8 @@ async fn main() -> Result<()> {
     let path = folder.path().join("wide.parquet");
     write(&path)?;
     let size = fs::metadata(&path)?.len();
-    let options: ConnectorOptions = serde_json::from_value(serde_json::json!({
-        "type": "files", "root": ".", "tables": {"wide": "*.parquet"}, "timeout": "10m",
+    let options = TypeOptions::read(&serde_json::json!({
+        "root": ".", "tables": {"wide": "*.parquet"}, "timeout": "10m",
     }))?;
     let lake = FilesConnector::new("lake", &options, folder.path().to_owned())
         .map_err(|mistakes| format!("{mistakes:?}"))?;
@@ -43,7 +43,7 @@ async fn main() -> Result<()> {
     };
     let (before, begun) = (read_so_far()?, Instant::now());
     let answer = lake
-        .fetch("wide", arguments, begun + options.timeout)
+        .fetch("wide", arguments, begun + options.calls.timeout)
         .await
         .map_err(|error| error.to_string())?;
     let (time, read) = (begun.elapsed(), read_so_far()? - before);

@@ -21,29 +21,29 @@ mod command;
 mod files;
 mod given;
 mod http;
-mod mistake;
 mod openapi;
 mod options;
 pub mod process;
 mod python;
 mod rate;
+mod recipe;
 mod rows;
 mod sent;
 mod sql;
 mod table_writer;
 mod template;
+mod types;
 mod words;
 
 pub use address::is_public;
-pub use command::CommandConnector;
-pub use files::FilesConnector;
+pub use command::{CommandConnector, CommandOptions, ProgramOptions};
+pub use files::{FilesConnector, FilesOptions};
 pub use given::GivenValues;
-pub use http::{BodyError, HttpConnector, retry_after, whole_body};
-pub use mistake::OptionMistake;
-pub use options::{
-    CellType, ConnectorOptions, ConnectorType, FunctionOptions, GivenValue, PageOptions, Rate, ResultOptions,
-    RetryOptions, SecretSource,
-};
-pub use python::PythonValues;
-pub use sql::SqlConnector;
+pub use http::{BodyError, HttpConnector, HttpFunctions, RequestOptions, retry_after, whole_body};
+pub use openapi::OpenapiOptions;
+pub use options::{GivenValue, SecretSource, TypeOptions, is_secret, secret_file, variable};
+pub use python::PythonOptions;
+pub use recipe::OptionMistake;
+pub use sql::{SqlConnector, SqlOptions};
+pub use types::ConnectorOptions;
 pub use words::short_line;

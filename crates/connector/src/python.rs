@@ -3,47 +3,73 @@
 //! The process runs `python/bundle.py`, which imports the module and speaks the messages of the
 //! type `command`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, Redaction};
+use cellblock_interpreter::connector::{ConnectorError, Redaction};
 use cellblock_interpreter::image::layer::Requirement;
 use cellblock_interpreter::image::{Home, ImageError, Sink, host_packages};
 use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use crate::command::{CommandConnector, CommandService, CommandServiceOptions, INHERITED, PrepareProgram};
+use crate::command::{CommandConnector, INHERITED, PrepareProgram, ProgramOptions};
 use crate::given::GivenValues;
-use crate::mistake::OptionMistake;
-use crate::options::ConnectorOptions;
+use crate::options::{GivenValue, TypeOptions};
 use crate::process::ProgramLaunch;
+use crate::recipe::{ConnectorRecipe, ConnectorResult, OptionMistake, checked};
 
 /// The program that offers a module.
 const PROGRAM: &str = include_str!("../python/bundle.py");
 
-/// Values that a module gets from the operator.
-#[derive(Clone, Debug, Default)]
-pub struct PythonValues {
-    /// Environment variables.
-    pub environment: GivenValues,
-    /// Arguments of its functions, which code does not see.
-    pub bound: GivenValues,
+/// Options of the type `python` only.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PythonOptions {
+    /// Python module with the functions, such as `macro`, or a bundle, list or dict in it, such as
+    /// `macro:CONNECTORS`. It is installed, or beside the configuration.
+    pub module: Option<String>,
+    /// Python packages that are installed for the module, such as `parsimony-fred` or `pandas>=2.2,<3`.
+    pub packages: Vec<String>,
+    /// Interpreter of the module, version 3.11 or newer: a name on `PATH`, or a path; by default, `python3`.
+    pub python: Option<String>,
+    /// Arguments of the module's functions that code neither sees nor sets: text, or a secret by
+    /// `{env: NAME}` or `{file: PATH}`.
+    pub bind: BTreeMap<String, GivenValue>,
+}
+
+impl ConnectorRecipe for TypeOptions<PythonOptions, ProgramOptions> {
+    fn connector(&self, name: &str, folder: Option<&Path>) -> ConnectorResult {
+        let mut mistakes = self.calls.mistakes();
+        let environment = self.shared.environment(folder, &mut mistakes);
+        let bound = GivenValues::read("bind", &self.own.bind, folder, &mut mistakes);
+        let folder = folder.unwrap_or(Path::new(""));
+        checked(
+            mistakes,
+            CommandConnector::python(name, self, environment, &bound, folder, None),
+        )
+    }
 }
 
 impl CommandConnector {
-    /// Compiles a connector over a Python module, which is below `folder` or installed. Packages
-    /// are installed in Cellblock's directory, or in `home`. Starts nothing.
+    /// Compiles a connector over a Python module, which is below `folder` or installed. It gets the
+    /// variables of `environment`, and its functions the arguments `bound`. Packages are installed
+    /// in Cellblock's directory, or in `home`. Starts nothing.
     pub fn python(
         name: &str,
-        options: &ConnectorOptions,
-        values: PythonValues,
+        options: &TypeOptions<PythonOptions, ProgramOptions>,
+        environment: GivenValues,
+        bound: &GivenValues,
         folder: &Path,
         home: Option<PathBuf>,
     ) -> Result<Self, Vec<OptionMistake>> {
+        let own = &options.own;
         let mut mistakes = Vec::new();
-        let module = options.module.clone().unwrap_or_default();
+        let module = own.module.clone().unwrap_or_default();
         if !is_module(&module) {
-            let (path, text): (&[&str], _) = match &options.module {
+            let (path, text): (&[&str], _) = match &own.module {
                 None => (
                     &[],
                     "missing key `module`: the module of the functions, such as `macro` or \
@@ -57,7 +83,7 @@ impl CommandConnector {
             mistakes.push(OptionMistake::new(path, text));
         }
         let mut packages: Vec<Requirement> = Vec::new();
-        for package in &options.packages {
+        for package in &own.packages {
             match package.parse() {
                 Ok(package) => packages.push(package),
                 Err(error) => mistakes.push(OptionMistake::new(&["packages"], format!("{error}"))),
@@ -66,8 +92,7 @@ impl CommandConnector {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let PythonValues { environment, bound } = values;
-        let python = interpreter(options.python.as_deref().unwrap_or("python3"), folder);
+        let python = interpreter(own.python.as_deref().unwrap_or("python3"), folder);
         let command = [&python.display().to_string(), "-u", "-c", PROGRAM, &module];
         let launch = ProgramLaunch {
             command: command.map(str::to_owned).to_vec(),
@@ -93,19 +118,20 @@ impl CommandConnector {
                         "the packages of a connector cannot be installed"
                     );
                     let text = "its `packages` cannot be installed; the log has the reason";
-                    ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
+                    ConnectorError::provider(text)
                 })?;
                 Ok(with_packages(launch, &folder))
             }
             .boxed()
         });
         let secrets = environment.secrets.iter().chain(&bound.secrets);
-        let service = CommandServiceOptions::new(name, options, Redaction::new(secrets));
         let greeting = Map::from_iter([("bind".to_owned(), json!(bound.values))]);
         Ok(Self::over(
             name,
             options,
-            CommandService::new(service, greeting, prepare),
+            Redaction::new(secrets),
+            greeting,
+            prepare,
         ))
     }
 }

@@ -15,8 +15,8 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-use crate::mistake::OptionMistake;
 use crate::options::{CellType, ResultOptions};
+use crate::recipe::OptionMistake;
 
 /// Limits of a batch in rows and in bytes of text.
 const BATCH_ROWS: usize = 65_536;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Schema};
-use cellblock_interpreter::connector::{Blob, ConnectorError, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{Blob, ConnectorError, FetchAnswer};
 use cellblock_settings::Size;
 
 /// Writes a table.
@@ -35,8 +35,7 @@ impl Write for CountingWriter {
 
 /// Returns the error of a table that cannot be written.
 pub(crate) fn unwritten(error: &ArrowError) -> ConnectorError {
-    let kind = ConnectorErrorKind::Provider { status: None };
-    ConnectorError::new(kind, format!("the answer cannot be written: {error}"))
+    ConnectorError::provider(format!("the answer cannot be written: {error}"))
 }
 
 impl TableWriter {
@@ -67,10 +66,7 @@ impl TableWriter {
             Size(self.max_result),
             self.repair
         );
-        Err(ConnectorError::new(
-            ConnectorErrorKind::Provider { status: None },
-            text,
-        ))
+        Err(ConnectorError::provider(text))
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), ConnectorError> {

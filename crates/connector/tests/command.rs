@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
-use cellblock_connector::{CommandConnector, ConnectorOptions, GivenValues};
+use cellblock_connector::{CommandConnector, GivenValues, TypeOptions};
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, GrantTerms, direct,
 };
@@ -28,13 +28,13 @@ fn house(how: &str, more: &Value) -> House {
     let folder = TempDir::new().unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/house.py");
     let mut options = json!({
-        "type": "command", "command": ["python3", "-u", script, how],
+        "command": ["python3", "-u", script, how],
         "timeout": "2m", "start_timeout": "2m", "max_result": "1MiB",
     });
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    let options = TypeOptions::read(&options).unwrap();
     let text = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let given = GivenValues {
         values: [
@@ -407,13 +407,6 @@ async fn a_missing_program_is_reported() {
         error.starts_with("house: the command cannot be started: No such file"),
         "{error}"
     );
-    let options = json!({"type": "command"});
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
-    let mistakes = CommandConnector::new("house", &options, GivenValues::default(), "".into()).unwrap_err();
-    assert!(
-        mistakes[0].message.starts_with("missing key `command`"),
-        "{mistakes:?}"
-    );
 }
 
 #[test]
@@ -460,8 +453,8 @@ async fn shown(
     std::fs::write(&program, fenced(&page, language)[0]).unwrap();
     let mut command = command.to_vec();
     command.push(name);
-    let options = json!({"type": "command", "command": command, "timeout": "2m", "start_timeout": "2m"});
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    let options = json!({"command": command, "timeout": "2m", "start_timeout": "2m"});
+    let options = TypeOptions::read(&options).unwrap();
     let folder = folder.path().to_owned();
     let connector = CommandConnector::new("shown", &options, GivenValues::default(), folder).unwrap();
     assert_eq!(names(&connector.cards().await.unwrap()), [function]);

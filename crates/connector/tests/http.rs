@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use cellblock_connector::{ConnectorOptions, HttpConnector};
+use cellblock_connector::{HttpConnector, HttpFunctions, RequestOptions, TypeOptions};
 use cellblock_interpreter::connector::{
     Connector as _, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect,
 };
@@ -94,9 +94,8 @@ async fn answer(State(requests): State<Arc<AtomicUsize>>, request: Request) -> R
 }
 
 /// Options with these keys over the usual ones.
-fn options(url: &str, functions: &Value, more: &Value) -> ConnectorOptions {
+fn options(url: &str, functions: &Value, more: &Value) -> TypeOptions<HttpFunctions, RequestOptions> {
     let mut options = json!({
-        "type": "http",
         "base_url": url,
         "allow_private": true,
         "secrets": {"api_key": {"env": "KEY"}},
@@ -105,7 +104,7 @@ fn options(url: &str, functions: &Value, more: &Value) -> ConnectorOptions {
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    serde_json::from_value(options).unwrap()
+    TypeOptions::read(&options).unwrap()
 }
 
 fn connector(url: &str, functions: &Value, more: &Value) -> HttpConnector {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
-use cellblock_connector::{ConnectorOptions, HttpConnector};
+use cellblock_connector::{HttpConnector, OpenapiOptions, RequestOptions, TypeOptions};
 use cellblock_interpreter::connector::{Connector as _, FetchAnswer, FetchEffect, GrantTerms, direct};
 use serde_json::{Map, Value, json};
 
@@ -117,18 +117,21 @@ components:
       content: {application/json: {schema: {$ref: "#/components/schemas/Contact"}}}
 "##;
 
-fn options(base: Option<&str>, more: &Value) -> ConnectorOptions {
+fn options(base: Option<&str>, more: &Value) -> TypeOptions<OpenapiOptions, RequestOptions> {
     let mut options = json!({
-        "type": "openapi", "document": "crm.yaml", "allow_private": true, "allow_writes": true,
+        "document": "crm.yaml", "allow_private": true, "allow_writes": true,
         "headers": {"authorization": "Bearer {{ secrets.token }}"}, "base_url": base,
     });
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    serde_json::from_value(options).unwrap()
+    TypeOptions::read(&options).unwrap()
 }
 
-fn compiled(text: &str, options: &ConnectorOptions) -> Result<HttpConnector, Vec<String>> {
+fn compiled(
+    text: &str,
+    options: &TypeOptions<OpenapiOptions, RequestOptions>,
+) -> Result<HttpConnector, Vec<String>> {
     let secrets = BTreeMap::from([("token".to_owned(), TOKEN.to_owned())]);
     HttpConnector::of_document("crm", options, text, &secrets).map_err(|mistakes| {
         let texts = mistakes

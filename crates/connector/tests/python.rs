@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cellblock_connector::{CommandConnector, ConnectorOptions, GivenValues, PythonValues};
+use cellblock_connector::{CommandConnector, GivenValues, TypeOptions};
 use cellblock_interpreter::connector::{Card, Connector, FetchRecord, GrantTerms, direct};
 use serde_json::{Map, Value, json};
 
@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 const LONG: Duration = Duration::from_mins(10);
 
 fn connector(module: &str, bound: &[(&str, &str)], more: &Value) -> Arc<dyn Connector> {
-    let mut options = json!({"type": "python", "module": module, "timeout": "5m", "start_timeout": "10m"});
+    let mut options = json!({"module": module, "timeout": "5m", "start_timeout": "10m"});
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    let options = TypeOptions::read(&options).unwrap();
     let bound = bound
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -26,13 +26,11 @@ fn connector(module: &str, bound: &[(&str, &str)], more: &Value) -> Arc<dyn Conn
         values: bound.clone().collect(),
         secrets: bound.map(|(_, value)| value).collect(),
     };
-    let values = PythonValues {
-        bound,
-        ..PythonValues::default()
-    };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let home = Some(cellblock_testkit::home().unwrap());
-    Arc::new(CommandConnector::python("macro", &options, values, &folder, home).unwrap())
+    Arc::new(
+        CommandConnector::python("macro", &options, GivenValues::default(), &bound, &folder, home).unwrap(),
+    )
 }
 
 fn plain(more: &Value) -> Arc<dyn Connector> {
@@ -242,14 +240,10 @@ fn mistakes_are_reported_with_their_keys() {
             "is not a usable requirement",
         ),
     ] {
-        let mut options = json!({"type": "python"});
-        options
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        let options: ConnectorOptions = serde_json::from_value(options).unwrap();
-        let compiled =
-            CommandConnector::python("macro", &options, PythonValues::default(), Path::new(""), None);
+        let options = TypeOptions::read(&more).unwrap();
+        let [environment, bound] = [GivenValues::default(), GivenValues::default()];
+        let folder = Path::new("");
+        let compiled = CommandConnector::python("macro", &options, environment, &bound, folder, None);
         let mistakes = compiled.unwrap_err();
         assert_eq!(mistakes[0].path.join("."), path);
         assert!(mistakes[0].message.contains(words), "{mistakes:?}");

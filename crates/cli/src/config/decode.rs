@@ -15,8 +15,9 @@ pub(super) fn decode<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, Mis
     T::deserialize(ConfigReader(node))
 }
 
+/// Reads a part of the tree, also several times.
 #[derive(Clone, Copy)]
-struct ConfigReader<'de>(&'de Node);
+pub(super) struct ConfigReader<'de>(pub(super) &'de Node);
 
 impl<'de> ConfigReader<'de> {
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {

@@ -11,6 +11,7 @@ use super::decode::decode;
 use super::listen::Listen;
 use super::mistake::Mistake;
 use super::node::{Node, Origin, Value};
+use super::sections::connectors::Connectors;
 use super::sections::providers::check_names;
 use super::{Settings, env, yaml};
 
@@ -120,6 +121,7 @@ impl Sources {
             return Err(ConfigError::Wrong(check.mistakes));
         }
         let mut settings: Settings = decode(&tree).map_err(wrong)?;
+        settings.connectors = Connectors::read(&mut check);
         settings.unite(&mut check);
         settings.check(&mut check);
         match check.mistakes {

@@ -6,7 +6,6 @@ use cellblock_connector::GivenValue;
 use cellblock_gateway::records::{PostgresUrl, RecordsPlace};
 
 use super::check::Check;
-use super::sections::connectors::check_source;
 use super::{ConfigError, LoadedConfig, Settings};
 
 /// The file of records, below the directory of the state.
@@ -26,7 +25,11 @@ impl Settings {
                 Ok(_) => {}
                 Err(error) => check.failed(KEY, &error),
             },
-            Some(GivenValue::Secret(source)) => check_source(KEY, source, check),
+            Some(GivenValue::Secret(source)) => {
+                if let Err(problem) = source.read(None) {
+                    check.wrong(KEY, problem);
+                }
+            }
             None => {}
         }
     }

@@ -52,13 +52,6 @@ impl LoadedConfig {
             let server = self.settings.mcp_servers.0.get(name);
             return server.is_none_or(|server| has(server, key));
         }
-        if first == "connectors" {
-            let connector = self.settings.connectors.0.get(name);
-            return connector.is_none_or(|connector| match path {
-                [_, _, functions, _, key, ..] if functions == "functions" => connector.kind.function_has(key),
-                _ => connector.kind.has(key),
-            });
-        }
         let providers = &self.settings.providers.models;
         let provider = providers.iter().find(|(known, _)| known == name);
         first != "providers" || provider.is_none_or(|(_, provider)| provider.kind.has(key))

@@ -1,10 +1,11 @@
 //! The servers of tools that a configuration names, and those that it lets requests name.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_agent::{ToolServer, ToolServers};
+use cellblock_connector::{secret_file, variable};
 use cellblock_interpreter::connector::{Connector, Redaction};
 use cellblock_mcp_client::{
     Address, ForeignServer, Program, RequestedServers, ServerConnector, ServerOptions, Transport,
@@ -12,9 +13,6 @@ use cellblock_mcp_client::{
 
 use super::check::Check;
 use super::{ConfigError, LoadedConfig, OfferPolicy};
-
-/// Bytes of a secret.
-const MOST: u64 = 64 << 10;
 
 /// A server of tools.
 #[derive(Debug)]
@@ -47,17 +45,6 @@ impl OfferedServer {
     pub(super) fn name(&self) -> &str {
         self.server.label()
     }
-}
-
-/// Reason that there is no secret.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SecretError {
-    #[error("read the value: the environment variable `{0}` is not set or is not valid UTF-8")]
-    Variable(String),
-    #[error("read the value from `{}`", .0.display())]
-    File(PathBuf, #[source] std::io::Error),
-    #[error("read the value: it is empty")]
-    Empty,
 }
 
 impl LoadedConfig {
@@ -122,27 +109,16 @@ impl LoadedConfig {
         )?;
         let key = match (&server.key_env, &server.key_file) {
             (Some(name), _) => Some(("key_env", variable(name))),
-            (None, Some(path)) => Some(("key_file", file(&self.path(path)))),
+            (None, Some(path)) => Some(("key_file", secret_file(&self.path(path)))),
             (None, None) => None,
         };
-        match key {
-            Some((_, Ok(key))) => {
-                headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
-                secrets.push(key);
-            }
-            Some((written, Err(error))) => {
-                check.failed(&["mcp_servers", name, written], &error);
-                return None;
-            }
-            None => {}
+        let mut wrong = |key, problem: String| check.wrong(&["mcp_servers", name, key], problem);
+        if let Some((written, key)) = key {
+            let key = key.map_err(|problem| wrong(written, problem)).ok()?;
+            headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
+            secrets.push(key);
         }
-        let url = match url {
-            Ok(url) => url,
-            Err(error) => {
-                check.failed(&["mcp_servers", name, written], &error);
-                return None;
-            }
-        };
+        let url = url.map_err(|problem| wrong(written, problem)).ok()?;
         if written == "url_env" {
             secrets.extend(parts(&url));
         }
@@ -173,7 +149,7 @@ impl LoadedConfig {
             .map(|(name, source)| (&from, name, variable(source)));
         let files = files
             .iter()
-            .map(|(name, path)| (&in_files, name, file(&self.path(path))));
+            .map(|(name, path)| (&in_files, name, secret_file(&self.path(path))));
         let mut whole = true;
         for (key, name, read) in variables.chain(files) {
             match read {
@@ -184,7 +160,7 @@ impl LoadedConfig {
                     values.push((name.clone(), value));
                 }
                 Err(error) => {
-                    check.failed(&["mcp_servers", server, key, name], &error);
+                    check.wrong(&["mcp_servers", server, key, name], error);
                     whole = false;
                 }
             }
@@ -199,29 +175,6 @@ fn parts(url: &str) -> Vec<String> {
     let pieces = url.split(['/', '?', '&', '=', '#', '@', ':']);
     let secrets = pieces.skip(1).filter(|piece| piece.len() >= SHORTEST);
     secrets.chain([url]).map(str::to_owned).collect()
-}
-
-pub(super) fn variable(name: &str) -> Result<String, SecretError> {
-    let value = std::env::var(name).map_err(|_| SecretError::Variable(name.to_owned()))?;
-    filled(&value)
-}
-
-pub(super) fn file(path: &Path) -> Result<String, SecretError> {
-    let failed = |source| SecretError::File(path.to_owned(), source);
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > MOST {
-        let source = std::io::Error::other(format!("the file has {size} bytes; the maximum is {MOST}"));
-        return Err(failed(source));
-    }
-    filled(&std::fs::read_to_string(path).map_err(failed)?)
-}
-
-/// A value without the line end of its file.
-fn filled(value: &str) -> Result<String, SecretError> {
-    match value.trim() {
-        "" => Err(SecretError::Empty),
-        value => Ok(value.to_owned()),
-    }
 }
 
 #[cfg(test)]

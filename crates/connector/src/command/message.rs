@@ -202,7 +202,7 @@ impl WrittenError {
                     self.message,
                     short_line(other, 50)
                 );
-                return ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text);
+                return ConnectorError::provider(text);
             }
         };
         ConnectorError::new(kind, self.message)

@@ -109,8 +109,7 @@ async fn table(
         Ok((_, Some(stream))) => Ok(Ok(FetchAnswer::Arrow(stream))),
         Ok((_, None)) => {
             let text = format!("the command {}", too_large(max_result));
-            let kind = ConnectorErrorKind::Provider { status: None };
-            Ok(Err(ConnectorError::new(kind, text)))
+            Ok(Err(ConnectorError::provider(text)))
         }
         Err(error) => Err(format!("sent an Arrow IPC stream that cannot be kept: {error}")),
     }

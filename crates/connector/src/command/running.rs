@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::connector::{Card, ConnectorError, ConnectorErrorKind, Redaction};
+use cellblock_interpreter::connector::{Card, ConnectorError, ConnectorErrorKind};
 use cellblock_settings::Time;
 use serde_json::{Map, Value};
 use tokio::io::AsyncWriteExt as _;
@@ -11,8 +11,8 @@ use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::CommandBounds;
 use super::calls::{Calls, FetchOutcome};
+use super::service::CommandServiceOptions;
 use super::{functions, message, reader};
 use crate::process::{ProgramLaunch, ProgramStreams, log_lines};
 
@@ -38,19 +38,17 @@ struct ConnectorProcess {
 impl CommandProcess {
     /// Starts a process and asks it for its functions.
     pub(super) async fn start(
-        label: &str,
+        options: &CommandServiceOptions,
         launch: &ProgramLaunch,
         greeting: &Map<String, Value>,
-        bounds: CommandBounds,
-        allow_writes: bool,
-        redaction: &Redaction,
     ) -> Result<Self, ConnectorError> {
-        let process = ConnectorProcess::start(label, launch, bounds, redaction)?;
+        let process = ConnectorProcess::start(options, launch)?;
+        let CommandServiceOptions { label, program, .. } = options;
         let listed = process.request(
             |id| message::functions(id, greeting),
-            ("list its functions", "start_timeout", bounds.start_timeout),
+            ("list its functions", "start_timeout", program.start_timeout),
         );
-        let (cards, left_out) = functions::read(listed.await?, allow_writes)?;
+        let (cards, left_out) = functions::read(listed.await?, program.allow_writes)?;
         if !left_out.is_empty() {
             tracing::warn!(
                 connector = label,
@@ -89,15 +87,10 @@ impl CommandProcess {
 type Limit = (&'static str, &'static str, Duration);
 
 impl ConnectorProcess {
-    fn start(
-        label: &str,
-        launch: &ProgramLaunch,
-        bounds: CommandBounds,
-        redaction: &Redaction,
-    ) -> Result<Self, ConnectorError> {
+    fn start(options: &CommandServiceOptions, launch: &ProgramLaunch) -> Result<Self, ConnectorError> {
         let started = launch.start().map_err(|error| {
             let text = format!("the command cannot be started: {error}; check `command` and the log");
-            ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
+            ConnectorError::provider(text)
         });
         let ProgramStreams {
             process,
@@ -105,7 +98,7 @@ impl ConnectorProcess {
             stdout,
             stderr,
         } = started?;
-        let (connector, redaction) = (label.to_owned(), redaction.clone());
+        let (connector, redaction) = (options.label.clone(), options.redaction.clone());
         tokio::spawn(log_lines(stderr, move |line| {
             let line = redaction.text(line);
             tracing::info!(target: "cellblock::connector", connector, "{line}");
@@ -113,17 +106,17 @@ impl ConnectorProcess {
         let (requests, lines) = mpsc::channel(QUEUE);
         tokio::spawn(write(stdin, lines));
         let calls = Arc::new(Calls::new());
-        let reading = Arc::clone(&calls);
+        let (reading, max_result) = (Arc::clone(&calls), options.calls.max_result);
         // The task has the process, so that the end of the runtime ends both.
         let reader = tokio::spawn(async move {
-            let why = reader::answers(process, stdout, bounds.max_result, &reading).await;
+            let why = reader::answers(process, stdout, max_result, &reading).await;
             reading.end(why);
         });
         Ok(Self {
             calls,
             requests,
             reader: reader.abort_handle(),
-            timeout: bounds.timeout,
+            timeout: options.calls.timeout,
         })
     }
 

@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::CommandBounds;
+use super::ProgramOptions;
 use super::calls::FetchOutcome;
 use super::running::CommandProcess;
-use crate::options::ConnectorOptions;
+use crate::options::CallOptions;
 use crate::process::ProgramLaunch;
 
 /// Maximum time between starts of a program that always fails.
@@ -25,7 +25,7 @@ pub(crate) type PrepareProgram =
 
 /// A program, with one process for all sessions.
 #[derive(Clone)]
-pub(crate) struct CommandService(Arc<CommandServiceInner>);
+pub(super) struct CommandService(Arc<CommandServiceInner>);
 
 struct CommandServiceInner {
     options: CommandServiceOptions,
@@ -37,11 +37,11 @@ struct CommandServiceInner {
 
 /// Options of a service.
 #[derive(Clone, Debug)]
-pub(crate) struct CommandServiceOptions {
-    label: String,
-    bounds: CommandBounds,
-    allow_writes: bool,
-    redaction: Redaction,
+pub(super) struct CommandServiceOptions {
+    pub(super) label: String,
+    pub(super) calls: CallOptions,
+    pub(super) program: ProgramOptions,
+    pub(super) redaction: Redaction,
 }
 
 #[derive(Debug, Default)]
@@ -60,23 +60,8 @@ impl fmt::Debug for CommandService {
     }
 }
 
-impl CommandServiceOptions {
-    pub(crate) fn new(label: &str, options: &ConnectorOptions, redaction: Redaction) -> Self {
-        Self {
-            label: label.to_owned(),
-            bounds: CommandBounds {
-                timeout: options.timeout,
-                start_timeout: options.start_timeout,
-                max_result: options.max_result,
-            },
-            allow_writes: options.allow_writes,
-            redaction,
-        }
-    }
-}
-
 impl CommandService {
-    pub(crate) fn new(
+    pub(super) fn new(
         options: CommandServiceOptions,
         greeting: Map<String, Value>,
         prepare: PrepareProgram,
@@ -89,8 +74,8 @@ impl CommandService {
         }))
     }
 
-    pub(super) fn redaction(&self) -> &Redaction {
-        &self.0.options.redaction
+    pub(super) fn options(&self) -> &CommandServiceOptions {
+        &self.0.options
     }
 
     /// Calls a function.
@@ -111,14 +96,10 @@ impl CommandService {
             let mut state = inner.state.lock().await;
             inner.started(&mut state).await
         });
-        let limit = self.0.options.bounds.start_timeout;
-        let provider = ConnectorErrorKind::Provider { status: None };
+        let limit = self.0.options.program.start_timeout;
         match tokio::time::timeout(limit + GRACE, started).await {
             Ok(Ok(running)) => running,
-            Ok(Err(_)) => Err(ConnectorError::new(
-                provider,
-                "the start of the command was canceled",
-            )),
+            Ok(Err(_)) => Err(ConnectorError::provider("the start of the command was canceled")),
             Err(_) => {
                 let text = format!(
                     "the command is not ready after {}, the limit `start_timeout`; its start goes on, so \
@@ -149,18 +130,9 @@ impl CommandServiceInner {
             }
         }
         state.check_pause()?;
-        let options = &self.options;
         let started = async {
             let launch = (self.prepare)().await?;
-            CommandProcess::start(
-                &options.label,
-                &launch,
-                &self.greeting,
-                options.bounds,
-                options.allow_writes,
-                &options.redaction,
-            )
-            .await
+            CommandProcess::start(&self.options, &launch, &self.greeting).await
         };
         match started.await {
             Ok(running) => {
@@ -170,8 +142,8 @@ impl CommandServiceInner {
             }
             Err(error) => {
                 tracing::warn!(
-                    connector = options.label,
-                    error = %options.redaction.text(&error.to_string()),
+                    connector = self.options.label,
+                    error = %self.options.redaction.text(&error.to_string()),
                     "a connector's command could not be started"
                 );
                 state.fail(Instant::now(), error.clone());

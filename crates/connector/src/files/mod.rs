@@ -13,6 +13,7 @@ mod folder;
 mod format;
 mod object;
 mod objects;
+mod options;
 mod parquet;
 mod partition;
 mod read;
@@ -23,7 +24,7 @@ mod types;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, MemoPolicy, Redaction,
@@ -37,10 +38,11 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::columns::listed;
-use crate::mistake::OptionMistake;
-use crate::options::ConnectorOptions;
+use crate::options::{CallOptions, TypeOptions};
+use crate::recipe::OptionMistake;
 use end::CallEnd;
 use format::Format;
+pub use options::FilesOptions;
 use read::FileTable;
 use root::{FileRoot, Root};
 
@@ -48,18 +50,22 @@ use root::{FileRoot, Root};
 #[derive(Debug)]
 pub struct FilesConnector {
     name: String,
-    description: String,
-    memo: MemoPolicy,
+    calls: CallOptions,
     root: Arc<FileRoot>,
-    timeout: Duration,
-    max_result: u64,
     tables: IndexMap<String, Arc<FileTable>>,
     redaction: Redaction,
 }
 
 impl FilesConnector {
     /// Compiles a connector whose folder is `root`, unless its options name an object store. Opens nothing.
-    pub fn new(name: &str, options: &ConnectorOptions, root: PathBuf) -> Result<Self, Vec<OptionMistake>> {
+    pub fn new(
+        name: &str,
+        options: &TypeOptions<FilesOptions>,
+        root: PathBuf,
+    ) -> Result<Self, Vec<OptionMistake>> {
+        let TypeOptions {
+            calls, own: options, ..
+        } = options;
         let mut mistakes = Vec::new();
         let mut place = FileRoot::Folder(root);
         match options.root.as_ref().and_then(|root| root.to_str()) {
@@ -108,11 +114,8 @@ impl FilesConnector {
         }
         Ok(Self {
             name: name.to_owned(),
-            description: options.description.clone(),
-            memo: options.memo,
+            calls: calls.clone(),
             root: Arc::new(place),
-            timeout: options.timeout,
-            max_result: options.max_result,
             tables,
             redaction: Redaction::default(),
         })
@@ -133,19 +136,18 @@ impl FilesConnector {
     ) -> Result<T, ConnectorError> {
         let stopped = CancellationToken::new();
         let _stop = stopped.clone().drop_guard();
-        let limit = Instant::now() + self.timeout;
+        let limit = Instant::now() + self.calls.timeout;
         let until = until.map_or(limit, |until| until.min(limit));
-        let (place, timeout) = (Arc::clone(&self.root), self.timeout);
+        let (place, timeout) = (Arc::clone(&self.root), self.calls.timeout);
         let worked =
             tokio::task::spawn_blocking(move || work(&place.open(timeout, CallEnd { stopped, until })?));
-        worked.await.unwrap_or_else(|error| {
-            let provider = ConnectorErrorKind::Provider { status: None };
-            Err(ConnectorError::new(provider, format!("reading failed: {error}")))
-        })
+        worked
+            .await
+            .unwrap_or_else(|error| Err(ConnectorError::provider(format!("reading failed: {error}"))))
     }
 }
 
-fn compiled(name: &str, pattern: &str, options: &ConnectorOptions) -> Result<FileTable, OptionMistake> {
+fn compiled(name: &str, pattern: &str, options: &FilesOptions) -> Result<FileTable, OptionMistake> {
     let wrong = |text: String| OptionMistake::new(&["tables", name], text);
     if pattern.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(wrong(
@@ -180,7 +182,7 @@ impl Connector for FilesConnector {
     }
 
     fn description(&self) -> &str {
-        &self.description
+        &self.calls.description
     }
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
@@ -223,7 +225,7 @@ impl Connector for FilesConnector {
                     ConnectorError::new(ConnectorErrorKind::InvalidParameter, "there is no such table");
                 return Err(error.of_call(&self.name, &function));
             };
-            let max_result = self.max_result;
+            let max_result = self.calls.max_result;
             let answer = self
                 .blocking(Some(until), move |root| table.read(root, &arguments, max_result))
                 .await;
@@ -237,7 +239,7 @@ impl Connector for FilesConnector {
     }
 
     fn memo(&self) -> MemoPolicy {
-        self.memo
+        self.calls.memo
     }
 
     fn redaction(&self) -> &Redaction {

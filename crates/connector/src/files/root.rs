@@ -51,8 +51,7 @@ impl FileRoot {
             Self::Folder(path) => RootKind::Folder(Folder::open(path).map_err(|error| {
                 // The path is not for the sandbox.
                 tracing::warn!(path = %path.display(), %error, "the folder of a connector cannot be opened");
-                let provider = ConnectorErrorKind::Provider { status: None };
-                ConnectorError::new(provider, format!("the folder `root` cannot be opened: {error}"))
+                ConnectorError::provider(format!("the folder `root` cannot be opened: {error}"))
             })?),
             Self::Objects(address, opened) => {
                 let store = if let Some(store) = opened.get() {

@@ -1,6 +1,7 @@
 //! Functions over HTTP: a fixed host, declared parameters, typed rows.
 
 mod body;
+mod options;
 mod pages;
 mod plan;
 mod retry_after;
@@ -8,8 +9,9 @@ mod send;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, MemoPolicy, Redaction,
@@ -23,27 +25,27 @@ use serde_json::{Map, Value};
 use url::{Host, Url};
 
 use crate::address::is_public;
-use crate::mistake::OptionMistake;
-use crate::openapi::{self, DocumentFunction};
-use crate::options::{ConnectorOptions, RetryOptions};
+use crate::card::name_mistakes;
+use crate::options::{CallOptions, TypeOptions};
 use crate::rate::Turns;
+use crate::recipe::{ConnectorRecipe, ConnectorResult, OptionMistake, checked};
 use crate::template::Template;
 pub use body::{BodyError, whole as whole_body};
-use plan::Operation;
+pub(crate) use options::HttpFunction;
+pub use options::{HttpFunctions, RequestOptions};
+use options::{RetryOptions, written_secrets};
+pub(crate) use plan::Operation;
 pub use retry_after::retry_after;
 
 /// A connector of the type `http`.
 pub struct HttpConnector {
     name: String,
-    description: String,
-    memo: MemoPolicy,
+    calls: CallOptions,
     base: Url,
     allow_private: bool,
     /// Made for the first call.
     client: OnceLock<Client>,
     turns: Option<Turns>,
-    timeout: Duration,
-    max_result: u64,
     retries: RetryOptions,
     operations: IndexMap<String, Arc<Operation>>,
     redaction: Redaction,
@@ -58,61 +60,44 @@ impl fmt::Debug for HttpConnector {
     }
 }
 
+impl ConnectorRecipe for TypeOptions<HttpFunctions, RequestOptions> {
+    fn connector(&self, name: &str, folder: Option<&Path>) -> ConnectorResult {
+        let mut mistakes = self.calls.mistakes();
+        let secrets = self.shared.secrets(folder, &mut mistakes);
+        if self.own.functions.is_empty() {
+            let text = "missing key `functions`: the functions by name, such as `{series: {get: /series}}`";
+            mistakes.push(OptionMistake::new(&[], text));
+        }
+        mistakes.extend(name_mistakes("functions", self.own.functions.keys()));
+        for (function, options) in &self.own.functions {
+            let written = written_secrets(&options.query, &options.headers);
+            mistakes.extend(written.map(|mistake| mistake.within(&["functions", function])));
+        }
+        checked(mistakes, HttpConnector::new(name, self, &secrets))
+    }
+}
+
 impl HttpConnector {
     /// Compiles a connector with the values of its secrets. Connects to nothing.
     pub fn new(
         name: &str,
-        options: &ConnectorOptions,
+        options: &TypeOptions<HttpFunctions, RequestOptions>,
         secrets: &BTreeMap<String, String>,
     ) -> Result<Self, Vec<OptionMistake>> {
-        let functions = options.functions.iter().map(|(function, written)| {
-            let operation = Operation::new(function, written, None, options, secrets);
+        let functions = options.own.functions.iter().map(|(function, written)| {
+            let operation = Operation::new(function, written, None, &options.shared, secrets);
             let at = |mistake: OptionMistake| mistake.within(&["functions", function]);
             let operation = operation.map_err(|wrong| wrong.into_iter().map(at).collect());
             (function.clone(), operation)
         });
-        Self::compiled(name, options, secrets, functions)
+        Self::compiled(name, &options.calls, &options.shared, secrets, functions)
     }
 
-    /// Compiles a connector of the type `openapi`, with the text of its document.
-    pub fn of_document(
+    /// Puts a connector together from the functions of a configuration, or of a document.
+    pub(crate) fn compiled(
         name: &str,
-        options: &ConnectorOptions,
-        text: &str,
-        secrets: &BTreeMap<String, String>,
-    ) -> Result<Self, Vec<OptionMistake>> {
-        let document = openapi::read(text).map_err(|mistake| vec![mistake])?;
-        let options = &ConnectorOptions {
-            base_url: options.base_url.clone().or_else(|| openapi::server(&document)),
-            ..options.clone()
-        };
-        let functions = openapi::functions(&document, options)?
-            .into_iter()
-            .map(|function| {
-                let DocumentFunction {
-                    name,
-                    place,
-                    options: written,
-                    sent,
-                } = function;
-                let operation = Operation::new(&name, &written, Some(sent), options, secrets);
-                let at = |mistake: OptionMistake| {
-                    let text = format!(
-                        "`{name}` ({place}): `{}` {}",
-                        mistake.path.join("."),
-                        mistake.message
-                    );
-                    OptionMistake::new(&["document"], text)
-                };
-                let operation = operation.map_err(|wrong| wrong.into_iter().map(at).collect());
-                (name, operation)
-            });
-        Self::compiled(name, options, secrets, functions)
-    }
-
-    fn compiled(
-        name: &str,
-        options: &ConnectorOptions,
+        calls: &CallOptions,
+        options: &RequestOptions,
         secrets: &BTreeMap<String, String>,
         functions: impl Iterator<Item = (String, Result<Operation, Vec<OptionMistake>>)>,
     ) -> Result<Self, Vec<OptionMistake>> {
@@ -138,14 +123,11 @@ impl HttpConnector {
         match base {
             Ok(base) if mistakes.is_empty() => Ok(Self {
                 name: name.to_owned(),
-                description: options.description.clone(),
-                memo: options.memo,
+                calls: calls.clone(),
                 base,
                 allow_private: options.allow_private,
                 client: OnceLock::new(),
                 turns: options.rate.map(Turns::new),
-                timeout: options.timeout,
-                max_result: options.max_result,
                 retries: options.retries.clone(),
                 operations,
                 redaction: Redaction::new(secrets.values()),
@@ -160,12 +142,12 @@ impl HttpConnector {
         arguments: Map<String, Value>,
         until: Instant,
     ) -> Result<FetchAnswer, ConnectorError> {
-        let until = until.min(Instant::now() + self.timeout);
+        let until = until.min(Instant::now() + self.calls.timeout);
         let fetched = tokio::time::timeout_at(until.into(), self.fetched(operation, &arguments, until));
         fetched.await.unwrap_or_else(|_| {
             let text = format!(
                 "the server did not answer within {}, the limit `timeout`",
-                Time(self.timeout)
+                Time(self.calls.timeout)
             );
             Err(ConnectorError::new(ConnectorErrorKind::Timeout, text))
         })
@@ -183,7 +165,7 @@ impl Connector for HttpConnector {
     }
 
     fn description(&self) -> &str {
-        &self.description
+        &self.calls.description
     }
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
@@ -215,7 +197,7 @@ impl Connector for HttpConnector {
     }
 
     fn memo(&self) -> MemoPolicy {
-        self.memo
+        self.calls.memo
     }
 
     fn redaction(&self) -> &Redaction {
@@ -237,7 +219,7 @@ fn shared(text: &str, secrets: &BTreeMap<String, String>) -> Result<(), String> 
 }
 
 /// Reads `base_url`; the error continues a sentence that starts with the key.
-fn base(options: &ConnectorOptions) -> Result<Url, String> {
+fn base(options: &RequestOptions) -> Result<Url, String> {
     let form = || {
         "must be a URL with `https://` or `http://`, a host and a path, such as `https://api.example.com/v1`"
             .to_owned()

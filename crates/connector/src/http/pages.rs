@@ -39,7 +39,7 @@ impl HttpConnector {
         let first = request.url().clone();
         let rows = operation.rows.as_ref().map(RowsRead::new).transpose();
         let mut rows = rows.map_err(|error| self.malformed(&error.to_string()))?;
-        let mut left = self.max_result;
+        let mut left = self.calls.max_result;
         let mut place = None;
         let mut seen = HashSet::from([first.clone()]);
         loop {
@@ -61,10 +61,13 @@ impl HttpConnector {
                 }
                 page => page,
             };
-            let received = self.max_result - left;
+            let received = self.calls.max_result - left;
             if place.is_none() && received > LARGE_ANSWER as u64 {
                 // Once for all pages: what waits for more while it holds some could wait forever.
-                let bytes = operation.pages.as_ref().map_or(received, |_| self.max_result);
+                let bytes = operation
+                    .pages
+                    .as_ref()
+                    .map_or(received, |_| self.calls.max_result);
                 place = Some(LargeAnswer::reserve(bytes).await);
             }
             let plan = Arc::clone(operation);
@@ -170,7 +173,7 @@ impl HttpConnector {
             BodyError::TooLarge(_) => {
                 let text = format!(
                     "the answer is larger than {}, the limit `max_result`; ask for less at once",
-                    Size(self.max_result)
+                    Size(self.calls.max_result)
                 );
                 self.failed(ConnectorErrorKind::Provider { status: None }, &text)
             }

@@ -8,9 +8,9 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 
+use super::options::{HttpFunction, PageOptions, RequestOptions};
 use crate::card;
-use crate::mistake::OptionMistake;
-use crate::options::{ConnectorOptions, FunctionOptions, PageOptions};
+use crate::recipe::OptionMistake;
 use crate::rows::{RowPlan, json_path};
 use crate::sent::{RequestParameter, SentAs};
 use crate::template::Template;
@@ -29,7 +29,7 @@ const OWN: [&str; 8] = [
 
 /// A function.
 #[derive(Debug)]
-pub(super) struct Operation {
+pub(crate) struct Operation {
     pub(super) card: Card,
     pub(super) method: Method,
     pub(super) path: Template,
@@ -59,11 +59,11 @@ impl Operation {
     /// Compiles a function; mistakes have paths within it. `secrets` are those that the connector
     /// has. Without `sent`, parameters that no template inserts are in the query, or in the body if
     /// the method has one.
-    pub(super) fn new(
+    pub(crate) fn new(
         name: &str,
-        options: &FunctionOptions,
+        options: &HttpFunction,
         sent: Option<Vec<RequestParameter>>,
-        connector: &ConnectorOptions,
+        connector: &RequestOptions,
         secrets: &BTreeMap<String, String>,
     ) -> Result<Self, Vec<OptionMistake>> {
         let mut compiling = PlanCompiler {
@@ -76,7 +76,7 @@ impl Operation {
         let effect = compiling.effect(options, connector.allow_writes, request.as_ref());
         let query = compiling.templates("query", &connector.query, &options.query);
         let headers = compiling.headers(&connector.headers, &options.headers);
-        compiling.mistakes.extend(card::mistakes(options));
+        compiling.mistakes.extend(card::mistakes(&options.parameters));
         let usual = request
             .as_ref()
             .is_some_and(|(method, _)| matches!(*method, Method::POST | Method::PUT | Method::PATCH));
@@ -109,7 +109,7 @@ impl Operation {
             .and_then(|pages| compiling.pages(pages, options));
         match request {
             Some((method, path)) if compiling.mistakes.is_empty() => Ok(Self {
-                card: card::card(name, options, effect),
+                card: card::card(name, &options.description, &options.parameters, effect),
                 method,
                 path,
                 query,
@@ -158,7 +158,7 @@ impl PlanCompiler<'_> {
         sent.collect()
     }
 
-    fn request(&mut self, options: &FunctionOptions) -> Option<(Method, Template)> {
+    fn request(&mut self, options: &HttpFunction) -> Option<(Method, Template)> {
         let mut written = [
             ("get", Method::GET, &options.get),
             ("post", Method::POST, &options.post),
@@ -190,7 +190,7 @@ impl PlanCompiler<'_> {
 
     fn effect(
         &mut self,
-        options: &FunctionOptions,
+        options: &HttpFunction,
         allowed: bool,
         request: Option<&(Method, Template)>,
     ) -> FetchEffect {
@@ -292,7 +292,7 @@ impl PlanCompiler<'_> {
         }
     }
 
-    fn pages(&mut self, pages: &PageOptions, options: &FunctionOptions) -> Option<PagePlan> {
+    fn pages(&mut self, pages: &PageOptions, options: &HttpFunction) -> Option<PagePlan> {
         if options.get.is_none() {
             self.wrong(&["pages"], "is for GET requests; remove it");
         }

@@ -162,7 +162,7 @@ impl HttpConnector {
 
     /// Checks that the host answers, whatever it answers. The request has no secrets.
     pub(super) async fn reached(&self) -> Result<(), ConnectorError> {
-        let request = self.client()?.head(self.base.clone()).timeout(self.timeout);
+        let request = self.client()?.head(self.base.clone()).timeout(self.calls.timeout);
         let answered = request.send().await;
         answered.map(drop).map_err(|error| self.unreachable(&error))
     }

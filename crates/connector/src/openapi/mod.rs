@@ -2,29 +2,57 @@
 //! have written by hand.
 
 mod operation;
+mod options;
 mod reference;
 mod schema;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use crate::mistake::OptionMistake;
-use crate::options::{ConnectorOptions, FunctionOptions};
-use crate::sent::RequestParameter;
+use crate::http::{HttpConnector, Operation, RequestOptions};
+use crate::options::TypeOptions;
+use crate::recipe::OptionMistake;
+use operation::FunctionPlan;
+pub use options::OpenapiOptions;
 use reference::Document;
 
 /// Methods of operations; others have no meaning for an API of JSON.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// An operation as a function.
-pub(crate) struct DocumentFunction {
-    pub(crate) name: String,
-    /// Method and path, for mistakes.
-    pub(crate) place: String,
-    pub(crate) options: FunctionOptions,
-    pub(crate) sent: Vec<RequestParameter>,
+impl HttpConnector {
+    /// Compiles a connector of the type `openapi`, with the text of its document.
+    pub fn of_document(
+        name: &str,
+        options: &TypeOptions<OpenapiOptions, RequestOptions>,
+        text: &str,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<Self, Vec<OptionMistake>> {
+        let document = read(text).map_err(|mistake| vec![mistake])?;
+        let found = functions(&document, &options.own.operations, options.shared.allow_writes)?;
+        let requests = &RequestOptions {
+            base_url: options.shared.base_url.clone().or_else(|| server(&document)),
+            ..options.shared.clone()
+        };
+        let functions = found.into_iter().map(|(source, plan)| {
+            let operation = Operation::new(&source.name, &plan.options, Some(plan.sent), requests, secrets);
+            let at = |mistake: OptionMistake| {
+                let (path, message) = (mistake.path.join("."), mistake.message);
+                wrong(format!(
+                    "`{}` ({}): `{path}` {message}",
+                    source.name,
+                    source.place()
+                ))
+            };
+            let operation = operation.map_err(|wrong| wrong.into_iter().map(at).collect());
+            (source.name.clone(), operation)
+        });
+        Self::compiled(name, &options.calls, requests, secrets, functions)
+    }
 }
 
 /// An operation of the document.
+#[derive(Clone)]
 struct OperationSource<'a> {
     name: String,
     method: &'static str,
@@ -44,7 +72,7 @@ fn wrong(message: impl Into<String>) -> OptionMistake {
 }
 
 /// Reads a document in JSON or YAML, of OpenAPI 3.0 or 3.1.
-pub(crate) fn read(text: &str) -> Result<Value, OptionMistake> {
+fn read(text: &str) -> Result<Value, OptionMistake> {
     let value: Value = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| wrong(format!("is not valid JSON: {error}")))?
     } else {
@@ -64,7 +92,7 @@ pub(crate) fn read(text: &str) -> Result<Value, OptionMistake> {
 }
 
 /// Returns the URL of its first server, with the defaults of its variables.
-pub(crate) fn server(document: &Value) -> Option<String> {
+fn server(document: &Value) -> Option<String> {
     let server = document.get("servers")?.get(0)?;
     let mut url = server.get("url")?.as_str()?.to_owned();
     for (name, variable) in server
@@ -83,17 +111,18 @@ pub(crate) fn server(document: &Value) -> Option<String> {
 }
 
 /// Returns the operations that are offered.
-pub(crate) fn functions(
-    document: &Value,
-    options: &ConnectorOptions,
-) -> Result<Vec<DocumentFunction>, Vec<OptionMistake>> {
+fn functions<'a>(
+    document: &'a Value,
+    operations: &[String],
+    allow_writes: bool,
+) -> Result<Vec<(OperationSource<'a>, FunctionPlan)>, Vec<OptionMistake>> {
     let found = found(document).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Vec::new();
-    let offered: Vec<&OperationSource<'_>> = if options.operations.is_empty() {
+    let offered: Vec<&OperationSource<'_>> = if operations.is_empty() {
         found.iter().filter(|it| it.method == "get").collect()
     } else {
         let mut offered = Vec::new();
-        for name in &options.operations {
+        for name in operations {
             let operation = found.iter().find(|it| it.name == *name);
             offered.extend(operation);
             if operation.is_none() {
@@ -111,7 +140,7 @@ pub(crate) fn functions(
     }
     let mut functions = Vec::new();
     for operation in offered {
-        if operation.method != "get" && !options.allow_writes {
+        if operation.method != "get" && !allow_writes {
             let text = format!(
                 "`{}` is a {} request, which may change something; permit it with `allow_writes: true`, \
                  or remove it",
@@ -122,7 +151,7 @@ pub(crate) fn functions(
             continue;
         }
         match operation::compiled(operation, &Document(document)) {
-            Ok(function) => functions.push(function),
+            Ok(function) => functions.push((operation.clone(), function)),
             Err(problem) => {
                 let text = format!("`{}` ({}): {problem}", operation.name, operation.place());
                 mistakes.push(wrong(text));

@@ -4,10 +4,10 @@ use cellblock_interpreter::connector::FetchEffect;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use super::OperationSource;
 use super::reference::Document;
 use super::schema::{is, optional, standard};
-use super::{DocumentFunction, OperationSource};
-use crate::options::FunctionOptions;
+use crate::http::HttpFunction;
 use crate::sent::{RequestParameter, SentAs};
 
 /// Maximum number of characters of a description.
@@ -15,26 +15,23 @@ const ABOUT: usize = 2000;
 /// Headers that describe the message, and that OpenAPI ignores as parameters.
 const IGNORED: [&str; 3] = ["accept", "content-type", "authorization"];
 
-/// A function that is made.
-struct FunctionPlan {
-    options: FunctionOptions,
-    sent: Vec<RequestParameter>,
+/// An operation as a function.
+pub(super) struct FunctionPlan {
+    pub(super) options: HttpFunction,
+    pub(super) sent: Vec<RequestParameter>,
     path: String,
 }
 
-pub(super) fn compiled(
-    found: &OperationSource<'_>,
-    document: &Document<'_>,
-) -> Result<DocumentFunction, String> {
+pub(super) fn compiled(found: &OperationSource<'_>, document: &Document<'_>) -> Result<FunctionPlan, String> {
     let mut made = FunctionPlan {
-        options: FunctionOptions {
+        options: HttpFunction {
             description: about(found.operation),
             effect: Some(if found.method == "get" {
                 FetchEffect::Reads
             } else {
                 FetchEffect::Writes
             }),
-            ..FunctionOptions::default()
+            ..HttpFunction::default()
         },
         sent: Vec::new(),
         path: found.path.to_owned(),
@@ -57,7 +54,7 @@ pub(super) fn compiled(
         )
         .map_err(|problem| format!("`requestBody` {problem}"))?;
     }
-    let path = Some(made.path);
+    let path = Some(std::mem::take(&mut made.path));
     let options = &mut made.options;
     match found.method {
         "get" => options.get = path,
@@ -66,12 +63,7 @@ pub(super) fn compiled(
         "patch" => options.patch = path,
         _ => options.delete = path,
     }
-    Ok(DocumentFunction {
-        name: found.name.clone(),
-        place: found.place(),
-        options: made.options,
-        sent: made.sent,
-    })
+    Ok(made)
 }
 
 fn about(operation: &Map<String, Value>) -> String {

@@ -73,7 +73,7 @@ impl ProgramLaunch {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        if let Some(folder) = &self.folder {
+        if let Some(folder) = self.folder.as_deref().filter(|it| !it.as_os_str().is_empty()) {
             command.current_dir(folder);
         }
         let mut child = command.spawn()?;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
+use cellblock_interpreter::connector::ConnectorError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -41,7 +41,7 @@ impl ServerAddress {
                         Some(private) => private.to_string(),
                         None => format!("`{host}` could not be resolved: {error}"),
                     };
-                    ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
+                    ConnectorError::provider(text)
                 })?;
                 Ok(found.into_iter().map(ServerEndpoint::Address).collect())
             }
@@ -84,5 +84,5 @@ pub(super) fn unreachable(error: &(dyn Error + 'static)) -> ConnectorError {
         cause = source;
     }
     let text = format!("the database cannot be reached: {cause}");
-    ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
+    ConnectorError::provider(text)
 }

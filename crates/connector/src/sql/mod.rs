@@ -16,6 +16,7 @@ mod dial;
 mod mysql;
 #[cfg(not(all(feature = "mysql", feature = "postgres")))]
 mod no_server;
+mod options;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod result;
@@ -28,7 +29,7 @@ mod tls;
 
 use std::fmt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, MIN_SECRET_BYTES,
@@ -41,13 +42,15 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::card;
-use crate::mistake::OptionMistake;
-use crate::options::{ConnectorOptions, FunctionOptions};
+use crate::options::{CallOptions, TypeOptions};
+use crate::recipe::OptionMistake;
 use describe::Descriptions;
 #[cfg(not(feature = "mysql"))]
 use no_server as mysql;
 #[cfg(not(feature = "postgres"))]
 use no_server as postgres;
+use options::SqlFunction;
+pub use options::SqlOptions;
 use result::Limits;
 use statement::{Statement, StatementText};
 use target::{Dialect, Target};
@@ -59,11 +62,9 @@ const STATEMENT: &str = "statement";
 /// A connector of the type `sql`.
 pub struct SqlConnector {
     name: String,
-    description: String,
-    memo: MemoPolicy,
+    calls: CallOptions,
     /// Missing if the URL has not been read.
     target: Option<Target>,
-    timeout: Duration,
     limits: Limits,
     functions: IndexMap<String, Function>,
     free_sql: bool,
@@ -90,10 +91,13 @@ impl SqlConnector {
     /// checked. Connects to nothing.
     pub fn new(
         name: &str,
-        options: &ConnectorOptions,
+        options: &TypeOptions<SqlOptions>,
         url: Option<&str>,
         folder: &Path,
     ) -> Result<Self, Vec<OptionMistake>> {
+        let TypeOptions {
+            calls, own: options, ..
+        } = options;
         let mut mistakes = Vec::new();
         if options.url.is_none() {
             let text =
@@ -145,13 +149,11 @@ impl SqlConnector {
         }
         Ok(Self {
             name: name.to_owned(),
-            description: options.description.clone(),
-            memo: options.memo,
+            calls: calls.clone(),
             target,
-            timeout: options.timeout,
             limits: Limits {
                 max_rows: options.max_rows,
-                max_result: options.max_result,
+                max_result: calls.max_result,
             },
             functions,
             free_sql: options.free_sql,
@@ -161,10 +163,9 @@ impl SqlConnector {
     }
 
     fn target(&self) -> Result<&Target, ConnectorError> {
-        self.target.as_ref().ok_or_else(|| {
-            let kind = ConnectorErrorKind::Provider { status: None };
-            ConnectorError::new(kind, "the URL of the database has not been read")
-        })
+        self.target
+            .as_ref()
+            .ok_or_else(|| ConnectorError::provider("the URL of the database has not been read"))
     }
 
     /// Returns the statement of a call.
@@ -206,7 +207,7 @@ impl SqlConnector {
         until: Instant,
     ) -> Result<FetchAnswer, ConnectorError> {
         let rendered = self.rendered(function, &mut arguments)?;
-        let until = until.min(Instant::now() + self.timeout);
+        let until = until.min(Instant::now() + self.calls.timeout);
         let limits = self.limits;
         let answered = async {
             match self.target()? {
@@ -232,7 +233,7 @@ impl SqlConnector {
         let worked = worked.unwrap_or_else(|_| {
             let text = format!(
                 "the database did not answer within {}, the limit `timeout`, or within the cell; select less",
-                Time(self.timeout)
+                Time(self.calls.timeout)
             );
             Err(ConnectorError::new(ConnectorErrorKind::Timeout, text))
         });
@@ -244,10 +245,10 @@ impl SqlConnector {
 /// a known one.
 fn compiled(
     name: &str,
-    options: &FunctionOptions,
+    options: &SqlFunction,
     dialect: Option<Dialect>,
 ) -> Result<Function, Vec<OptionMistake>> {
-    let mut mistakes: Vec<_> = card::mistakes(options).collect();
+    let mut mistakes: Vec<_> = card::mistakes(&options.parameters).collect();
     let mut rendered = StatementText::default();
     match (&options.sql, dialect) {
         (None, _) => {
@@ -267,13 +268,18 @@ fn compiled(
         return Err(mistakes);
     }
     Ok(Function {
-        card: card::card(name, options, FetchEffect::Reads),
+        card: card::card(
+            name,
+            &options.description,
+            &options.parameters,
+            FetchEffect::Reads,
+        ),
         rendered,
     })
 }
 
 /// Returns the parameters that are only in the statement, or only declared.
-fn unmatched(statement: &Statement, options: &FunctionOptions) -> Vec<OptionMistake> {
+fn unmatched(statement: &Statement, options: &SqlFunction) -> Vec<OptionMistake> {
     let used = statement.parameters();
     let undeclared = used
         .iter()
@@ -299,7 +305,7 @@ impl Connector for SqlConnector {
     }
 
     fn description(&self) -> &str {
-        &self.description
+        &self.calls.description
     }
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
@@ -322,7 +328,7 @@ impl Connector for SqlConnector {
 
     fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         async {
-            let until = Instant::now() + self.timeout;
+            let until = Instant::now() + self.calls.timeout;
             let checked = self.within(until, async {
                 match self.target()? {
                     Target::Sqlite(path) => {
@@ -346,7 +352,7 @@ impl Connector for SqlConnector {
     }
 
     fn memo(&self) -> MemoPolicy {
-        self.memo
+        self.calls.memo
     }
 
     fn redaction(&self) -> &Redaction {

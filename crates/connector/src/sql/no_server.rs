@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 use std::time::Instant;
 
-use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{ConnectorError, FetchAnswer};
 use serde_json::{Map, Value};
 
 use super::describe::Description;
@@ -35,6 +35,5 @@ pub(super) fn describe(
 }
 
 fn unread() -> ConnectorError {
-    let kind = ConnectorErrorKind::Provider { status: None };
-    ConnectorError::new(kind, "this build cannot read such a database")
+    ConnectorError::provider("this build cannot read such a database")
 }

@@ -78,10 +78,7 @@ impl ResultRows {
                  them in SQL",
                 self.max_rows
             );
-            return Err(ConnectorError::new(
-                ConnectorErrorKind::Provider { status: None },
-                text,
-            ));
+            return Err(ConnectorError::provider(text));
         }
         self.rows += 1;
         for (at, (column, cell)) in self.columns.iter_mut().zip(cells).enumerate() {

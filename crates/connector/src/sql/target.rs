@@ -8,8 +8,8 @@ use cellblock_settings::MissingFeature;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::options::SqlOptions;
 use crate::address::is_public;
-use crate::options::ConnectorOptions;
 
 /// Kind of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ const FORMS: &str =
 
 impl Target {
     /// Reads a URL. The error continues a sentence that starts with the key, and does not repeat the URL.
-    pub(super) fn new(text: &str, options: &ConnectorOptions, folder: &Path) -> Result<Self, String> {
+    pub(super) fn new(text: &str, options: &SqlOptions, folder: &Path) -> Result<Self, String> {
         let text = text.trim();
         if let Some(path) = text.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -167,7 +167,7 @@ impl Settings {
 }
 
 impl ServerTarget {
-    fn new(url: &Url, options: &ConnectorOptions, folder: &Path, port: u16) -> Result<Self, String> {
+    fn new(url: &Url, options: &SqlOptions, folder: &Path, port: u16) -> Result<Self, String> {
         let settings = Settings::new(url)?;
         let decoded = |text: &str| {
             let text = percent_decode_str(text).decode_utf8();
@@ -217,7 +217,7 @@ impl ServerTarget {
 fn encryption(
     host: &str,
     settings: &Settings,
-    options: &ConnectorOptions,
+    options: &SqlOptions,
     folder: &Path,
 ) -> Result<Encryption, String> {
     let address = host.parse::<IpAddr>().ok();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
+use cellblock_interpreter::connector::ConnectorError;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -11,14 +11,13 @@ use rustls::pki_types::pem::PemObject as _;
 pub(super) fn roots(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, ConnectorError> {
     // An error means that a cryptography provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let kind = ConnectorErrorKind::Provider { status: None };
     let certificates = match file {
         Some(path) => CertificateDer::pem_file_iter(path)
             .and_then(Iterator::collect)
             .map_err(|error| {
                 // The path is not for the sandbox.
                 tracing::warn!(path = %path.display(), %error, "the file in `sslrootcert` cannot be read");
-                ConnectorError::new(kind, "the file in `sslrootcert` of the URL cannot be read")
+                ConnectorError::provider("the file in `sslrootcert` of the URL cannot be read")
             })?,
         None => rustls_native_certs::load_native_certs().certs,
     };
@@ -28,7 +27,7 @@ pub(super) fn roots(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>,
     if certificates.is_empty() {
         let text = "there is no certificate to verify the database with; install `ca-certificates`, or \
                     name a file with `sslrootcert` in the URL";
-        return Err(ConnectorError::new(kind, text));
+        return Err(ConnectorError::provider(text));
     }
     Ok(certificates)
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray, types::Int8Type,
 };
-use cellblock_connector::{ConnectorOptions, FilesConnector};
+use cellblock_connector::{FilesConnector, TypeOptions};
 use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -86,7 +86,6 @@ fn connector(folder: &TempDir, more: &Value) -> FilesConnector {
 
 fn connector_at(root: PathBuf, more: &Value) -> FilesConnector {
     let mut options = json!({
-        "type": "files",
         "root": ".",
         "tables": {
             "trips": "trips/year=*/*.parquet", "deep": "trips/**/*.parquet", "sales": "sales.csv",
@@ -97,7 +96,7 @@ fn connector_at(root: PathBuf, more: &Value) -> FilesConnector {
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    let options = TypeOptions::read(&options).unwrap();
     FilesConnector::new("lake", &options, root).unwrap()
 }
 

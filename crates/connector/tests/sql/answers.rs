@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cellblock_connector::{ConnectorOptions, SqlConnector};
+use cellblock_connector::{SqlConnector, TypeOptions};
 use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -11,11 +11,11 @@ use crate::table;
 
 /// A connector with the function `sql`, and other options.
 pub(crate) fn connector(url: &str, folder: &Path, more: &Value) -> SqlConnector {
-    let mut options = json!({"type": "sql", "url": {"env": "URL"}, "free_sql": true, "allow_private": true});
+    let mut options = json!({"url": {"env": "URL"}, "free_sql": true, "allow_private": true});
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    let options = TypeOptions::read(&options).unwrap();
     SqlConnector::new("warehouse", &options, Some(url), folder).unwrap()
 }
 
@@ -72,4 +72,10 @@ pub(crate) async fn refused(connector: &SqlConnector, statement: &str) -> String
         Ok(table) => panic!("`{statement}` ran: {table:?}"),
         Err((_, text)) => text,
     }
+}
+
+/// Checks that a statement is refused with these words.
+pub(crate) async fn rejects(connector: &SqlConnector, statement: &str, words: &str) {
+    let text = refused(connector, statement).await;
+    assert!(text.contains(words), "{statement}: {text}");
 }

@@ -7,8 +7,8 @@ use cellblock_testkit::{require, wait};
 use mysql_async::prelude::Queryable as _;
 use serde_json::{Map, Value, json};
 
-use crate::answers::{call, connector, refused, sql, with};
-use crate::server::{ENCODED, PASSWORD, mariadb_root, mariadb_url, start_mariadb};
+use crate::answers::{call, connector, refused, rejects, sql, with};
+use crate::server::{ENCODED, PASSWORD, mariadb_root, mariadb_url, over_mariadb, start_mariadb};
 
 const TYPES: [&str; 3] = [
     "create table kinds (b boolean, i1 tinyint, i8 bigint, u8 bigint unsigned, f4 float, f8 double, n \
@@ -25,7 +25,7 @@ const TYPES: [&str; 3] = [
 async fn values_have_exactly_the_types_of_their_columns() {
     require!(MariaDb);
     let server = start_mariadb(&TYPES).await;
-    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &json!({}));
+    let warehouse = over_mariadb(&server, &json!({}));
     let table = sql(&warehouse, "select * from kinds -- all").await.unwrap();
     assert_eq!(
         table.columns,
@@ -74,11 +74,12 @@ async fn values_have_exactly_the_types_of_their_columns() {
         ["c Int64", "s Decimal128(34, 3)", "i Decimal128(25, 0)"]
     );
     assert_eq!(sums.rows, ["2|-12345.678|-1"]);
-    let text = refused(&warehouse, "select 1 as a, 2 as a").await;
-    assert!(
-        text.contains("two columns of the result have the name `a`"),
-        "{text}"
-    );
+    rejects(
+        &warehouse,
+        "select 1 as a, 2 as a",
+        "two columns of the result have the name `a`",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -95,7 +96,7 @@ async fn arguments_are_bound_and_never_part_of_the_statement() {
                 order by id",
         "parameters": {"since": {"type": "string"}, "note": {"type": "string", "default": null}},
     }}});
-    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &options);
+    let warehouse = over_mariadb(&server, &options);
     let found = call(&warehouse, "orders", json!({"since": "2026-02-01", "note": null}))
         .await
         .unwrap();
@@ -144,7 +145,7 @@ async fn nothing_is_written_and_no_file_is_reached() {
         "create function f() returns integer begin insert into t values (2); return 1; end",
     ])
     .await;
-    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &json!({}));
+    let warehouse = over_mariadb(&server, &json!({}));
     for (statement, expected) in [
         ("insert into t values (2) returning a", "only reads"),
         ("insert into m values (2) returning a", "only reads"),
@@ -226,11 +227,7 @@ async fn nothing_is_written_and_no_file_is_reached() {
 async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
     require!(MariaDb);
     let server = start_mariadb(&[]).await;
-    let warehouse = connector(
-        &mariadb_url(&server),
-        server.folder.path(),
-        &json!({"timeout": "20s"}),
-    );
+    let warehouse = over_mariadb(&server, &json!({"timeout": "20s"}));
     let set = sql(
         &warehouse,
         "select @@max_statement_time > 15 and @@max_statement_time <= 20 as x",
@@ -238,11 +235,7 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
     .await
     .unwrap();
     assert_eq!(set.rows, ["1"]);
-    let short = connector(
-        &mariadb_url(&server),
-        server.folder.path(),
-        &json!({"timeout": "300ms"}),
-    );
+    let short = over_mariadb(&server, &json!({"timeout": "300ms"}));
     let (kind, _) = sql(&short, "select sleep(60) as x").await.unwrap_err();
     assert_eq!(kind, ConnectorErrorKind::Timeout);
 
@@ -275,28 +268,25 @@ async fn limits_end_calls_without_reading_the_rest() {
     require!(MariaDb);
     let server = start_mariadb(&[]).await;
     let options = json!({"max_rows": 10_000, "max_result": "1MiB"});
-    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &options);
-    let (_, text) = sql(&warehouse, "select seq from seq_1_to_1000000000")
-        .await
-        .unwrap_err();
-    assert!(
-        text.contains("more than 10000 rows, the limit `max_rows`"),
-        "{text}"
-    );
-    let (_, text) = sql(
+    let warehouse = over_mariadb(&server, &options);
+    rejects(
+        &warehouse,
+        "select seq from seq_1_to_1000000000",
+        "more than 10000 rows, the limit `max_rows`",
+    )
+    .await;
+    rejects(
         &warehouse,
         "select repeat('x', 1000) as x from seq_1_to_1000000000",
+        "larger than 1 MiB, the limit `max_result`",
     )
-    .await
-    .unwrap_err();
-    assert!(
-        text.contains("larger than 1 MiB, the limit `max_result`"),
-        "{text}"
-    );
-    let (_, text) = sql(&warehouse, "select repeat('x', 10000000) as x")
-        .await
-        .unwrap_err();
-    assert!(text.contains("limit `max_result`"), "{text}");
+    .await;
+    rejects(
+        &warehouse,
+        "select repeat('x', 10000000) as x",
+        "limit `max_result`",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -328,8 +318,7 @@ async fn errors_have_no_password_and_unsafe_connections_are_refused() {
 
     let by_name = url.replace("127.0.0.1", "localhost");
     let private = connector(&by_name, server.folder.path(), &json!({"allow_private": false}));
-    let (_, text) = sql(&private, "select 1").await.unwrap_err();
-    assert!(text.contains("`allow_private: true`"), "{text}");
+    rejects(&private, "select 1", "`allow_private: true`").await;
 
     let encrypted = "show status like 'ssl_version'";
     let certificate = server.folder.path().join("tls.pem");

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use cellblock_connector::{ConnectorOptions, SqlConnector};
+use cellblock_connector::{SqlConnector, TypeOptions};
 use serde_json::{Value, json};
 
 fn mistakes(url: &str, more: &Value) -> Vec<String> {
-    let mut options = json!({"type": "sql", "url": {"env": "URL"}, "free_sql": true});
+    let mut options = json!({"url": {"env": "URL"}, "free_sql": true});
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }
-    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    let options = TypeOptions::read(&options).unwrap();
     let compiled = SqlConnector::new("warehouse", &options, Some(url), Path::new("/srv"));
     let mistakes = compiled.err().unwrap_or_default();
     let texts = mistakes

@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
+use cellblock_connector::SqlConnector;
 use cellblock_testkit::{DatabaseServer, as_ordinary_user, wait};
 use mysql_async::prelude::Queryable as _;
+use serde_json::Value;
+
+use crate::answers::connector;
 
 /// The password of the role that only reads.
 pub(crate) const PASSWORD: &str = "s3cr3t p@ss/word";
@@ -25,6 +29,10 @@ pub(crate) async fn start_postgres(statements: &str) -> DatabaseServer {
 
 pub(crate) fn postgres_url(server: &DatabaseServer) -> String {
     format!("postgres://reader:{ENCODED}@127.0.0.1:{}/postgres", server.port)
+}
+
+pub(crate) fn over_postgres(server: &DatabaseServer, more: &Value) -> SqlConnector {
+    connector(&postgres_url(server), server.folder.path(), more)
 }
 
 /// Starts MariaDB with an account `root` that has all rights, and runs statements in the database `test`.
@@ -90,4 +98,8 @@ pub(crate) async fn mariadb_root(
 
 pub(crate) fn mariadb_url(server: &DatabaseServer) -> String {
     format!("mysql://reader:{ENCODED}@127.0.0.1:{}/test", server.port)
+}
+
+pub(crate) fn over_mariadb(server: &DatabaseServer, more: &Value) -> SqlConnector {
+    connector(&mariadb_url(server), server.folder.path(), more)
 }

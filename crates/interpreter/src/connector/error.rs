@@ -104,6 +104,11 @@ impl ConnectorError {
         }
     }
 
+    /// Creates a failure of the far side that has no HTTP status.
+    pub fn provider(message: impl AsRef<str>) -> Self {
+        Self::new(ConnectorErrorKind::Provider { status: None }, message)
+    }
+
     pub(super) fn invalid(message: impl AsRef<str>) -> Self {
         Self::new(ConnectorErrorKind::InvalidParameter, message)
     }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cellblock_connector::HttpConnector;
+use cellblock_connector::{HttpConnector, TypeOptions};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
@@ -163,8 +163,7 @@ async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
 /// The bait listens there.
 fn inward(bait: &Bait) -> HttpConnector {
     let told: Value = serde_json::from_str(&bait.told).unwrap();
-    let options = serde_json::from_value(json!({
-        "type": "http",
+    let options = TypeOptions::read(&json!({
         "base_url": format!("http://localhost:{}/", told["tcp_port"]),
         "headers": {"Authorization": "Bearer {{ secrets.key }}"},
         "functions": {"get": {"get": "/{path}", "parameters": {"path": {"type": "string"}}}},

@@ -9,7 +9,6 @@ use cellblock_settings::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::connectors::check_source;
 use crate::config::ConfigError;
 use crate::config::check::Check;
 use crate::config::file::LoadedConfig;
@@ -61,7 +60,9 @@ impl EgressSection {
             check.wrong(&["limits", "max_network"], text);
         }
         for secret in &self.secrets {
-            check_source(&["egress", "secrets"], &secret.value, check);
+            if let Err(problem) = secret.value.read(None) {
+                check.wrong(&["egress", "secrets"], problem);
+            }
         }
         // The values are not needed to know whether they can be used.
         let hidden = |_: &SecretHeaderSection| Some("value".to_owned());

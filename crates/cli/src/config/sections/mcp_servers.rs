@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cellblock_connector::is_secret;
 use cellblock_interpreter::connector::check_name;
 use cellblock_mcp_client::ServerOptions;
 use schemars::JsonSchema;
@@ -168,20 +169,4 @@ pub(super) fn check_limits<'a>(
     if !(MIN_RESULT..=MAX_RESULT).contains(&max_result) {
         check.wrong(&path("max_result"), "must be from 64KiB to 1GiB");
     }
-}
-
-/// Whether a name says that its value is one.
-pub(super) fn is_secret(name: &str) -> bool {
-    let name = name.to_lowercase();
-    let words = [
-        "key",
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "authorization",
-        "cookie",
-        "credential",
-    ];
-    words.iter().any(|word| name.contains(word))
 }

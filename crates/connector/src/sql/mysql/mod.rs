@@ -78,7 +78,7 @@ fn failed(error: &Error) -> ConnectorError {
     let Error::Server(server) = error else {
         if is_of_large_row(error) {
             let text = "a row is larger than the limit `max_result`; select fewer columns, or parts of them";
-            return ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text);
+            return ConnectorError::provider(text);
         }
         return unreachable(error);
     };

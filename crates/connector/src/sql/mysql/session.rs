@@ -47,10 +47,9 @@ impl Session {
     }
 
     pub(super) fn connection(&mut self) -> Result<&mut Conn, ConnectorError> {
-        self.connection.as_mut().ok_or_else(|| {
-            let kind = ConnectorErrorKind::Provider { status: None };
-            ConnectorError::new(kind, "the connection has ended")
-        })
+        self.connection
+            .as_mut()
+            .ok_or_else(|| ConnectorError::provider("the connection has ended"))
     }
 
     async fn begin(&mut self, left: u128) -> Result<(), ConnectorError> {

@@ -102,9 +102,7 @@ fn failed(error: &Error, sql: &str) -> ConnectorError {
     let Some(database) = error.as_db_error() else {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         return match cause.and_then(io::Error::get_ref) {
-            Some(large) if large.is::<LargeRow>() => {
-                ConnectorError::new(ConnectorErrorKind::Provider { status: None }, large.to_string())
-            }
+            Some(large) if large.is::<LargeRow>() => ConnectorError::provider(large.to_string()),
             _ => unreachable(error),
         };
     };

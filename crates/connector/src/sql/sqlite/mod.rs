@@ -58,10 +58,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     let path = path.to_owned();
     let worked = tokio::task::spawn_blocking(move || work(Sqlite::open(&path, limits, end)?)).await;
     drop(stop);
-    worked.unwrap_or_else(|error| {
-        let kind = ConnectorErrorKind::Provider { status: None };
-        Err(ConnectorError::new(kind, format!("reading failed: {error}")))
-    })
+    worked.unwrap_or_else(|error| Err(ConnectorError::provider(format!("reading failed: {error}"))))
 }
 
 /// An open database.
@@ -78,7 +75,7 @@ impl Sqlite {
                 _ => "it is not a database".to_owned(),
             };
             let text = format!("the database cannot be opened: {what}");
-            ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text)
+            ConnectorError::provider(text)
         })
     }
 
