@@ -5,7 +5,7 @@ use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, fenced, workspace_root};
 use rustix::process::Signal;
 
-use crate::support::{answer, folder, run};
+use crate::support::{answer, check_rejected, folder, run};
 
 const CONFIG: &str = "
 connectors:
@@ -121,7 +121,7 @@ fn a_program_ends_with_a_run_that_is_terminated() -> Result<()> {
 
 #[test]
 fn mistakes_of_connectors_over_programs_are_reported_with_their_lines() -> Result<()> {
-    for (config, words) in [
+    let cases = [
         ("house: {type: command}", "missing key `command`"),
         (
             "house: {type: command, command: [a], env: {API_KEY: abc}}",
@@ -156,16 +156,6 @@ fn mistakes_of_connectors_over_programs_are_reported_with_their_lines() -> Resul
             "house: {type: command, command: [a], rate: 1/s}",
             "`connectors.house.rate`: has no effect with `type: command`; remove it",
         ),
-    ] {
-        let text = format!("connectors:\n  {config}\n");
-        let (_folder, path) = folder(&[("cellblock.yaml", text.as_bytes())])?;
-        let finished = Cli::new(["config", "check"]).folder(path).run()?;
-        assert!(finished.stderr.contains(words), "{words}: {}", finished.stderr);
-        assert!(
-            finished.stderr.contains("cellblock.yaml:2:"),
-            "{}",
-            finished.stderr
-        );
-    }
-    Ok(())
+    ];
+    check_rejected(&["config", "check"], &[], &cases)
 }

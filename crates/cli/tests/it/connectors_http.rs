@@ -5,7 +5,7 @@ use cellblock_testkit::Cli;
 use serde_json::json;
 
 use crate::api::{Api, KEY};
-use crate::support::{answer, folder, run};
+use crate::support::{answer, check_rejected, folder, run};
 
 /// A folder with a configuration for the server.
 fn configured(api: &Api) -> Result<(tempfile::TempDir, std::path::PathBuf)> {
@@ -112,7 +112,7 @@ fn a_key_that_an_api_repeats_is_removed_and_errors_are_typed() -> Result<()> {
 
 #[test]
 fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
-    for (config, told) in [
+    let cases = [
         (
             "print: {type: http, base_url: 'https://a.example', functions: {f: {get: /x}}}",
             "`connectors.print`: the name is",
@@ -136,6 +136,20 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "must not contain secrets",
         ),
         (
+            "fred: {type: http, base_url: 'https://a.example', retires: {count: 1}, \
+             functions: {f: {get: /x}}}",
+            "`connectors.fred.retires`: unknown key; did you mean `retries`?",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', functions: {f: {get: /x, headder: {}}}}",
+            "`connectors.fred.functions.f.headder`: unknown key; did you mean `headers`?",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', retries: {count: many}, \
+             functions: {f: {get: /x}}}",
+            "`connectors.fred.retries.count`: expected a whole number of at least 0, found the string `many`",
+        ),
+        (
             "fred: {type: http, base_url: 'https://a.example', memo: maybe, functions: {f: {get: /x}}}",
             "`maybe` is none of `off`, `session` and a time such as `15m`",
         ),
@@ -157,21 +171,12 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "fred: {type: http, base_url: 'https://a.example', functions: {f: {get: /x, result: {rows: x}}}}",
             "`x` is not a JSONPath",
         ),
-    ] {
-        let text = format!("connectors:\n  {config}\n");
-        let (_folder, path) = folder(&[("cellblock.yaml", text.as_bytes()), ("short", b"abc")])?;
-        let finished = Cli::new(["run", "--toolset", "notebook", "-c", "1"])
-            .folder(path)
-            .run()?;
-        assert!(finished.stderr.contains(told), "{told}: {}", finished.stderr);
-        assert!(
-            finished.stderr.contains("cellblock.yaml:2:"),
-            "{}",
-            finished.stderr
-        );
-        assert_ne!(finished.code(), 0);
-    }
-    Ok(())
+    ];
+    check_rejected(
+        &["run", "--toolset", "notebook", "-c", "1"],
+        &[("short", b"abc")],
+        &cases,
+    )
 }
 
 /// `cellblock connector` with the configuration of the server.

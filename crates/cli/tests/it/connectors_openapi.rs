@@ -4,7 +4,7 @@
 use anyhow::Result;
 use cellblock_testkit::Cli;
 
-use crate::support::folder;
+use crate::support::{check_rejected, folder};
 
 const DOCUMENT: &str = "
 openapi: 3.1.0
@@ -33,7 +33,7 @@ fn functions_of_a_document_are_listed() -> Result<()> {
 
 #[test]
 fn mistakes_of_documents_are_reported_with_the_line_of_the_connector() -> Result<()> {
-    for (config, words) in [
+    let cases = [
         ("crm: {type: openapi}", "missing key `document`"),
         (
             "crm: {type: openapi, document: none.yaml}",
@@ -60,19 +60,10 @@ fn mistakes_of_documents_are_reported_with_the_line_of_the_connector() -> Result
             "crm: {type: openapi, document: crm.yaml, headers: {authorization: abc}}",
             "a configuration must not contain secrets",
         ),
-    ] {
-        let text = format!("connectors:\n  {config}\n");
-        let (_folder, path) = folder(&[
-            ("cellblock.yaml", text.as_bytes()),
-            ("crm.yaml", DOCUMENT.as_bytes()),
-        ])?;
-        let finished = Cli::new(["connector", "list"]).folder(path).run()?;
-        assert!(finished.stderr.contains(words), "{words}: {}", finished.stderr);
-        assert!(
-            finished.stderr.contains("cellblock.yaml:2:"),
-            "{}",
-            finished.stderr
-        );
-    }
-    Ok(())
+    ];
+    check_rejected(
+        &["connector", "list"],
+        &[("crm.yaml", DOCUMENT.as_bytes())],
+        &cases,
+    )
 }

@@ -125,6 +125,29 @@ pub(crate) fn folder(files: &[(&str, &[u8])]) -> Result<(tempfile::TempDir, Path
     Ok((folder, path))
 }
 
+/// Checks that a command rejects each connector at its line, with these words and without its secrets.
+pub(crate) fn check_rejected(
+    command: &[&str],
+    files: &[(&str, &[u8])],
+    cases: &[(&str, &str)],
+) -> Result<()> {
+    for (config, words) in cases {
+        let text = format!("connectors:\n  {config}\n");
+        let (_folder, path) = folder(&[files, &[("cellblock.yaml", text.as_bytes())]].concat())?;
+        let finished = Cli::new(command).folder(path).run()?;
+        assert_ne!(finished.code(), 0, "{config}");
+        for expected in [*words, "cellblock.yaml:2:"] {
+            assert!(
+                finished.stderr.contains(expected),
+                "{expected}: {}",
+                finished.stderr
+            );
+        }
+        assert!(!finished.stderr.contains("s3cret"), "{}", finished.stderr);
+    }
+    Ok(())
+}
+
 /// Result of a command that prepares a place for `cellblock` first.
 #[derive(Debug)]
 pub(crate) struct SetupResult {
