@@ -9,6 +9,11 @@ function run(...codes) {
   return { toolCalls };
 }
 
+/** A call of the shell. */
+function shell(...commands) {
+  return { toolCalls: [{ name: "shell", arguments: JSON.stringify({ commands, timeout_ms: 60_000 }) }] };
+}
+
 /** A call of the function that has an answer's form. */
 function person(names, fields) {
   const name = names.find((name) => name !== "code_interpreter");
@@ -154,6 +159,36 @@ export const SCRIPTS = {
   "What are the balances of ACME?": [
     { after: 0, answer: fetch("get_balances") },
     { after: 1, answer: ([failure]) => ({ content: failure }) },
+  ],
+  "Count in a shell.": [
+    { after: 0, answer: shell("printf '1\\n2\\n3\\n' | wc -l; echo end >&2", "exit 3") },
+    { after: 1, answer: ([counted]) => ({ content: /3\n\[stderr\]\nend/.test(counted) ? "There are 3." : counted }) },
+  ],
+  "Save in a shell.": [
+    { after: 0, answer: shell("echo saved > /mnt/data/saved.txt") },
+    { after: 1, answer: { content: "Here it is: [saved](sandbox:/mnt/data/saved.txt)." } },
+  ],
+  "List my folder.": [
+    { after: 0, answer: shell("ls") },
+    { after: 1, answer: ([listed]) => ({ content: `You have ${listed.trim()}.` }) },
+  ],
+  "Patch my file.": [
+    {
+      after: 0,
+      answer: {
+        toolCalls: [
+          {
+            name: "apply_patch",
+            arguments: JSON.stringify({ type: "update_file", path: "a.txt", diff: "@@\n-one\n+two\n" }),
+          },
+        ],
+      },
+    },
+    { after: 1, answer: ([patched]) => ({ content: `Patched: ${patched}` }) },
+  ],
+  "Plan in words.": [
+    { after: 0, answer: { toolCalls: [{ name: "plan", arguments: JSON.stringify({ input: "first rest" }) }] } },
+    { after: 1, answer: ([planned]) => ({ content: `Planned: ${planned}` }) },
   ],
   "Which tools are there?": [{ after: 0, answer: (_results, _texts, names) => ({ content: names.join(" ") }) }],
   "Refuse.": [

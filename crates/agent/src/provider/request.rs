@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::tools::{model_name, qualified};
 use crate::wire::{
-    AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, FunctionOutput,
-    InterpreterOutput, Item, ItemStatus, McpCall, ReasoningOptions, SamplingSettings, Text, ToolChoice,
-    ToolName,
+    AllowedMode, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
+    FunctionOutput, InterpreterOutput, Item, ItemStatus, McpCall, ReasoningOptions, SamplingSettings, Text,
+    ToolChoice, ToolName,
 };
 
 /// A request to a model.
@@ -65,8 +65,10 @@ impl ModelRequest {
 fn function_name(tool: &ToolName) -> &str {
     match tool {
         // A turn sets the model's names for functions in namespaces.
-        ToolName::Function { name, .. } => name,
+        ToolName::Function { name, .. } | ToolName::Custom { name, .. } => name,
         ToolName::CodeInterpreter => INTERPRETER,
+        ToolName::Shell => CallKind::Shell.function(),
+        ToolName::ApplyPatch => CallKind::Patch.function(),
         // A turn presents the tools of servers as functions.
         ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
     }
@@ -103,7 +105,7 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
             Item::FunctionCall(call) if call.namespace.is_some() => {
                 plain.push(Item::FunctionCall(flat(call)));
             }
-            other => plain.push(other.clone()),
+            other => plain.push(other.clone().into_function()),
         }
     }
     plain

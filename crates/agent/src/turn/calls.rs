@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::connector::Connector;
+use futures_util::FutureExt as _;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -14,14 +15,15 @@ use tokio::time::sleep;
 use super::chart::{ChartOutcome, ChartRequest};
 use super::code_call::{ClientFunctions, CodeCall};
 use super::fetch::{self, Fetch, FetchResult};
+use super::shell::{self, ShellMoment};
 use super::step::{self, Call, CallPurpose, Stop};
 use super::toolset::ToolsetCall;
 use super::{CallResult, CallSandbox, ResponseBuilder, Runner};
 use crate::arguments::ArgumentsError;
 use crate::tools::{Callee, ServerTool};
 use crate::wire::{
-    CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item, ItemStatus,
-    McpError, McpSlot, ToolCaller,
+    CallKind, CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item,
+    ItemStatus, McpError, McpSlot, ShellCall, ShellSlot, ToolCaller,
 };
 
 /// Maximum number of concurrent calls; a model may make any number of them.
@@ -40,6 +42,7 @@ enum Moment {
     Fetched(usize, FetchResult),
     Drawn(usize, Box<ChartOutcome>),
     Called(usize, Box<CallResult>),
+    Shell(usize, ShellMoment),
 }
 
 /// The work of a call.
@@ -83,6 +86,8 @@ enum ActiveCall {
     /// Code, with the id of its item, and whether it has begun.
     Code(InterpreterSlot, String, bool),
     Tool(McpSlot),
+    /// Commands of a shell, with their outputs once they have begun.
+    Shell(ShellCall, Option<ShellSlot>),
     /// Code that has outlived the response in which it was called.
     Left(CodeInterpreterCall),
 }
@@ -166,8 +171,8 @@ impl StepCalls {
         let waits = |running: &ActiveCall| match running {
             ActiveCall::Code(_, id, true) => open().any(|(_, call)| call.caller == *id),
             // It waits for other code in its container.
-            ActiveCall::Code(_, _, false) => true,
-            ActiveCall::Tool(_) | ActiveCall::Left(_) => false,
+            ActiveCall::Code(_, _, false) | ActiveCall::Shell(_, None) => true,
+            ActiveCall::Shell(_, Some(_)) | ActiveCall::Tool(_) | ActiveCall::Left(_) => false,
         };
         open().next().is_some() && self.calls.running.iter().flatten().all(waits)
     }
@@ -212,6 +217,11 @@ impl StepCalls {
                         begun,
                     ))
                 }
+                Some(ActiveCall::Shell(call, _)) => {
+                    // Its outputs come in this response, and clients find the call there.
+                    telling.draft.whole_shell_call(call.clone());
+                    Some(ActiveCall::Shell(call, None))
+                }
                 other => other,
             };
         }
@@ -246,13 +256,28 @@ impl CallTable {
     ) {
         let index = self.ids.len() - 1;
         match call.wants {
-            CallPurpose::Client(_) => {}
+            CallPurpose::Client(_) | CallPurpose::Form(_) | CallPurpose::HandedOver(_) => {}
+            CallPurpose::Refused(why) => self.results[index] = Some(FunctionOutput::Text(why)),
             CallPurpose::Nothing => {
                 self.results[index] = Some(FunctionOutput::Text(format!(
                     "There is no tool named `{}`.",
                     call.name
                 )));
             }
+            CallPurpose::Shell { id, place } => match shell::arguments(&call.arguments) {
+                Err(why) => self.results[index] = Some(FunctionOutput::Text(why)),
+                Ok(_) if *left == 0 => {
+                    let why = format!("The commands were not run: {NONE_LEFT}.");
+                    self.results[index] = Some(FunctionOutput::Text(why));
+                }
+                Ok(arguments) => {
+                    *left -= 1;
+                    let commands = ToolsetCall::commands(&arguments, telling.max_timeout);
+                    let item = telling.shell_call(id, &call.id, place.container(), arguments);
+                    self.running[index] = Some(ActiveCall::Shell(item, None));
+                    self.enqueue(index, place, commands);
+                }
+            },
             CallPurpose::Tool { slot, bound, .. } => {
                 telling.draft.call_mcp(&slot);
                 let work = match bound {
@@ -288,22 +313,42 @@ impl CallTable {
                     *left -= 1;
                     code.lent = telling.lent(&id, calls);
                     self.running[index] = Some(ActiveCall::Code(slot, id, false));
-                    let same = |line: &&mut ContainerCalls| line[0].1.container() == place.container();
-                    match self.lines.iter_mut().find(same) {
-                        Some(line) => line.push((index, place, code)),
-                        None => self.lines.push(vec![(index, place, code)]),
-                    }
+                    self.enqueue(index, place, code);
                 }
             },
         }
     }
 
+    /// Adds a call to those of its container.
+    fn enqueue(&mut self, index: usize, place: Arc<dyn CallSandbox>, call: ToolsetCall) {
+        let same = |line: &&mut ContainerCalls| line[0].1.container() == place.container();
+        match self.lines.iter_mut().find(same) {
+            Some(line) => line.push((index, place, call)),
+            None => self.lines.push(vec![(index, place, call)]),
+        }
+    }
+
     async fn take(&mut self, moment: Moment, telling: &mut ResponseBuilder<'_>) {
         match moment {
-            Moment::Begins(index) => {
-                if let Some(ActiveCall::Code(slot, _, begun)) = &mut self.running[index] {
+            Moment::Begins(index) => match &mut self.running[index] {
+                Some(ActiveCall::Code(slot, _, begun)) => {
                     *begun = true;
                     telling.draft.interpret(slot);
+                }
+                Some(ActiveCall::Shell(call, slot)) => {
+                    let id = telling.ids.mint(CallKind::Shell.output_prefix());
+                    *slot = Some(telling.draft.shell_output(id, call));
+                }
+                _ => {}
+            },
+            Moment::Shell(index, ShellMoment::Progress(event)) => {
+                if let Some(ActiveCall::Shell(_, Some(slot))) = &mut self.running[index] {
+                    telling.shell_progress(slot, event);
+                }
+            }
+            Moment::Shell(index, ShellMoment::Ended(ran)) => {
+                if let Some(ActiveCall::Shell(_, Some(slot))) = self.running[index].take() {
+                    self.results[index] = Some(telling.end_shell(slot, *ran));
                 }
             }
             Moment::Ended(index, ran) => {
@@ -347,9 +392,16 @@ impl CallTable {
 
 fn follow(line: ContainerCalls) -> BoxStream<'static, Moment> {
     stream::iter(line)
-        .flat_map(|(index, place, code)| {
-            let run = async move { Moment::Ended(index, Box::new(place.run(code).await)) };
-            stream::once(ready(Moment::Begins(index))).chain(stream::once(run))
+        .flat_map(|(index, place, call)| {
+            let run = if call.is_shell() {
+                let run = |call| async move { place.run(call).await }.boxed();
+                let moments = shell::follow(call, run);
+                moments.map(move |moment| Moment::Shell(index, moment)).boxed()
+            } else {
+                let run = async move { Moment::Ended(index, Box::new(place.run(call).await)) };
+                stream::once(run).boxed()
+            };
+            stream::once(ready(Moment::Begins(index))).chain(run)
         })
         .boxed()
 }

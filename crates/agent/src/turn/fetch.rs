@@ -9,7 +9,7 @@ use super::ResponseBuilder;
 use super::step::Stop;
 use crate::metrics::ToolCall;
 use crate::tools::{Catalog, ServerTool};
-use crate::wire::{FunctionOutput, McpError, McpSlot};
+use crate::wire::{FunctionOutput, McpError, McpSlot, Tool};
 use crate::{ToolReply, ToolServer, ToolServerError};
 
 /// Maximum size in bytes of a result in the client's item. For larger ones, the item has the
@@ -92,7 +92,10 @@ impl ResponseBuilder<'_> {
         }
         self.flush().await?;
         let mut taken: Vec<_> = self.functions.names().collect();
+        let fixed = self.draft.response().tools.iter().filter_map(Tool::fixed_name);
+        let fixed: Vec<String> = fixed.map(str::to_owned).collect();
         taken.extend([crate::provider::INTERPRETER, RENDER_CHART]);
+        taken.extend(fixed.iter().map(String::as_str));
         let (catalog, answers) = tokio::select! {
             asked = Catalog::ask(&research.sources, &taken) => asked,
             () = self.events.closed() => return Err(Stop::Gone),

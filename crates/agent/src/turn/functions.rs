@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::code_call::CodeFunction;
 use crate::tools::{free, qualified};
-use crate::wire::{Function, Item, Namespace, Tool, ToolName};
+use crate::wire::{CustomFormat, CustomTool, Function, Item, Namespace, Tool, ToolName};
 
 /// The client's functions, in their order.
 #[derive(Debug, Default)]
@@ -27,16 +27,26 @@ pub(super) struct ClientFunction {
     direct: bool,
     /// Description of it for code, if code may call it.
     card: Option<Card>,
+    /// Format of its text, if it takes one.
+    pub(super) custom: Option<CustomFormat>,
 }
 
 impl Functions {
     /// Returns the functions among these tools. One without a namespace always keeps its name.
     pub(super) fn of(tools: &[Tool]) -> Self {
         let all = || tools.iter().flat_map(Tool::functions);
-        let outside = all().filter(|(namespace, _)| namespace.is_none());
-        let mut taken: HashSet<String> = outside.map(|(_, function)| function.name.clone()).collect();
-        let named = all().map(|(namespace, function)| ClientFunction::new(namespace, function, &mut taken));
-        Self(named.collect())
+        let outside = tools
+            .iter()
+            .filter(|tool| matches!(tool, Tool::Function(_) | Tool::Custom(_)));
+        let mut taken: HashSet<String> = outside.map(|tool| tool.name().to_owned()).collect();
+        let mut named: Vec<_> = all()
+            .map(|(namespace, function)| ClientFunction::new(namespace, function, &mut taken))
+            .collect();
+        let customs = tools.iter().flat_map(Tool::customs);
+        named.extend(
+            customs.map(|(namespace, custom)| ClientFunction::of_text(namespace, custom, &mut taken)),
+        );
+        Self(named)
     }
 
     /// Returns the client's function with this model name, if the model may call it.
@@ -65,9 +75,15 @@ impl Functions {
 
     /// Returns the functions of a tool, as offered to a model.
     pub(super) fn offered(&self, tool: &Tool) -> Vec<Function> {
-        let own = tool.functions();
-        own.filter_map(|(namespace, function)| {
-            let named = self.named(namespace.map(|it| it.name.as_str()), &function.name)?;
+        let functions = tool
+            .functions()
+            .map(|(namespace, function)| (namespace, &function.name));
+        let customs = tool
+            .customs()
+            .map(|(namespace, custom)| (namespace, &custom.name));
+        let own = functions.chain(customs);
+        own.filter_map(|(namespace, name)| {
+            let named = self.named(namespace.map(|it| it.name.as_str()), name)?;
             named.direct.then(|| named.function.clone())
         })
         .collect()
@@ -109,6 +125,14 @@ impl Functions {
 }
 
 impl ClientFunction {
+    /// Takes a tool whose one parameter is a text.
+    fn of_text(namespace: Option<&Namespace>, custom: &CustomTool, taken: &mut HashSet<String>) -> Self {
+        Self {
+            custom: Some(custom.format.clone()),
+            ..Self::new(namespace, &custom.function(), taken)
+        }
+    }
+
     fn new(namespace: Option<&Namespace>, function: &Function, taken: &mut HashSet<String>) -> Self {
         let mut known = Function {
             output_schema: None,
@@ -138,6 +162,7 @@ impl ClientFunction {
                 ..Card::default()
             }),
             function: known,
+            custom: None,
         }
     }
 }

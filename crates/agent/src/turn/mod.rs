@@ -24,15 +24,18 @@ mod conclude;
 mod derived;
 mod evidence;
 mod fetch;
+mod form;
 mod functions;
 mod offer;
 mod outcome;
+mod patch;
 mod plan;
 mod progress;
 mod ran_report;
 mod research;
 mod runner;
 mod session;
+mod shell;
 mod step;
 mod suspended;
 #[cfg(test)]
@@ -40,10 +43,12 @@ mod tests;
 mod toolset;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::toolset::ToolsetTerms;
 use cellblock_settings::clock;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -89,6 +94,8 @@ pub struct Turn {
     /// Connectors that the request lends to its code.
     lent: Vec<Arc<dyn Connector>>,
     suspension: Suspension,
+    /// Maximum time of a command of a shell.
+    max_timeout: Duration,
 }
 
 impl std::fmt::Debug for Turn {
@@ -108,6 +115,10 @@ struct ResponseBuilder<'a> {
     runner: Arc<dyn Runner>,
     /// Whether the request permits code.
     code: bool,
+    /// Whether it permits commands of a shell in a container.
+    shell: bool,
+    /// Maximum time of a command.
+    max_timeout: Duration,
     functions: Functions,
     /// Those that code may call.
     of_code: Arc<[CodeFunction]>,
@@ -167,6 +178,7 @@ impl Turn {
             catalog: String::new(),
             lent: Vec::new(),
             suspension: Suspension::default(),
+            max_timeout: ToolsetTerms::default().max_timeout,
         }
     }
 
@@ -195,6 +207,13 @@ impl Turn {
     #[must_use]
     pub const fn steps(mut self, steps: u32) -> Self {
         self.steps = steps;
+        self
+    }
+
+    /// Sets the maximum time of a command of a shell.
+    #[must_use]
+    pub const fn max_timeout(mut self, max_timeout: Duration) -> Self {
+        self.max_timeout = max_timeout;
         self
     }
 
@@ -310,6 +329,8 @@ impl Turn {
             ids: self.ids.clone(),
             runner: Arc::clone(&self.runner),
             code: request.tools.iter().any(Tool::is_interpreter),
+            shell: request.tools.iter().any(Tool::is_hosted_shell),
+            max_timeout: self.max_timeout,
             of_code: functions.of_code().into(),
             lent: &self.lent,
             functions,
@@ -356,7 +377,7 @@ impl Turn {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
-            let step = ModelStep::follow(stream, telling).await?;
+            let mut step = ModelStep::follow(stream, telling).await?;
             *usage += step.usage;
             items.extend(step.thoughts(&mut telling.ids));
             items.extend(step.message(telling.ids.mint("msg")));
@@ -373,6 +394,7 @@ impl Turn {
                 }
                 Finish::Stop | Finish::Calls => {}
             }
+            step.hand_over(telling);
             let given_up = telling.progress.exhausted()
                 && step
                     .calls
@@ -382,7 +404,7 @@ impl Turn {
             let for_client = step
                 .calls
                 .iter()
-                .any(|call| matches!(call.wants, CallPurpose::Client(_)));
+                .any(|call| matches!(call.wants, CallPurpose::Client(_) | CallPurpose::HandedOver(_)));
             let served = calls::serve(step.calls, &mut left, telling).await?;
             match self.results(served, telling) {
                 Some(results) => items.extend(results),

@@ -9,22 +9,27 @@ use serde_json::json;
 use super::plan::{Budget, Plan};
 use super::progress::Progress;
 use super::research::DerivationTerms;
-use super::{ResponseBuilder, Turn};
+use super::{ResponseBuilder, Turn, patch, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::tools::Source;
-use crate::wire::{AllowedMode, ChoiceMode, Function, Item, ResponseRequest, Tool, ToolChoice, ToolName};
+use crate::wire::{
+    AllowedMode, ChoiceMode, Function, Item, LocalShellAction, ResponseRequest, ShellEnvironment, Tool,
+    ToolChoice, ToolName,
+};
 
 /// Maximum number of file paths that a model is shown by name.
 const NAMED: usize = 100;
 
 /// The location of files.
-const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, \
+pub(super) const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, \
                      `/workspace`: write a file there to hand it to the user, and link it in the answer \
                      as `[name](sandbox:/mnt/data/name)`.";
 
 /// The parts of a model's request that are the same in every step; only fetched data is added.
 pub(super) struct RequestTemplate {
     interpreter: Function,
+    /// The tool for commands in a container.
+    shell: Function,
     /// The tool that draws charts without code, if code derives.
     chart: Option<Function>,
     /// Prompt before its instructions, if code derives.
@@ -38,6 +43,7 @@ impl Turn {
     pub(super) fn alike(&self) -> RequestTemplate {
         RequestTemplate {
             interpreter: self.interpreter(),
+            shell: shell::hosted(&self.files(), self.max_timeout),
             chart: self.deriving().map(|_| render_chart().into()),
             prompt: self.deriving().map(DerivationTerms::prompt),
             catalog: (self.deriving().is_none() && !self.catalog.is_empty()).then(|| self.catalog.clone()),
@@ -52,15 +58,18 @@ impl Turn {
 
     /// Returns the interpreter as offered to a model.
     fn interpreter(&self) -> Function {
-        let lost = self
-            .runner
-            .lost()
-            .map_or_else(String::new, |lost| format!(" {lost}"));
-        let files = named(&self.runner.files()) + &lost;
+        let files = self.files();
         match self.deriving() {
             Some(deriving) => deriving.interpreter(&format!("{FILES}{files}")),
             None => plain(&files, self.runner.about()),
         }
+    }
+
+    /// Returns sentences about the files that are there, and about what was lost.
+    fn files(&self) -> String {
+        let lost = self.runner.lost();
+        let lost = lost.map_or_else(String::new, |lost| format!(" {lost}"));
+        named(&self.runner.files()) + &lost
     }
 
     /// Returns the initial progress with the turn's budget.
@@ -98,6 +107,7 @@ impl ResponseBuilder<'_> {
             sections.extend(derivation.into_iter().chain(toolsets));
         }
         sections.extend(alike.catalog.clone().filter(|_| self.code));
+        sections.extend(request.tools.iter().filter_map(skills));
         sections.extend(request.instructions.clone());
         let instructions = (!sections.is_empty()).then(|| sections.join("\n\n"));
         ModelRequest {
@@ -118,9 +128,15 @@ impl ResponseBuilder<'_> {
     /// often.
     fn offered(&self, request: &ResponseRequest, alike: &RequestTemplate) -> Vec<Function> {
         let own = request.tools.iter().flat_map(|tool| match tool {
-            Tool::Function(_) | Tool::Namespace(_) => self.functions.offered(tool),
+            Tool::Function(_) | Tool::Custom(_) | Tool::Namespace(_) => self.functions.offered(tool),
             Tool::CodeInterpreter { .. } if self.progress.exhausted() => Vec::new(),
             Tool::CodeInterpreter { .. } => vec![alike.interpreter.clone()],
+            Tool::Shell { environment, .. } => vec![match environment {
+                ShellEnvironment::Hosted(_) => alike.shell.clone(),
+                ShellEnvironment::Local { .. } => shell::local(),
+            }],
+            Tool::ApplyPatch { .. } => vec![patch::function()],
+            Tool::LocalShell => vec![LocalShellAction::function()],
             Tool::Mcp(_) => Vec::new(),
         });
         let chart = alike.chart.clone().filter(|_| self.draws());
@@ -147,10 +163,13 @@ impl ResponseBuilder<'_> {
                     _ => allowed(AllowedMode::Required, names),
                 }
             }
-            ToolChoice::Tool(ToolName::Function { name, namespace }) => {
-                ToolChoice::Tool(self.functions.known_as(namespace.as_deref(), name))
+            ToolChoice::Tool(
+                ToolName::Function { name, namespace } | ToolName::Custom { name, namespace },
+            ) => ToolChoice::Tool(self.functions.known_as(namespace.as_deref(), name)),
+            ToolChoice::Mode(_)
+            | ToolChoice::Tool(ToolName::CodeInterpreter | ToolName::Shell | ToolName::ApplyPatch) => {
+                choice.clone()
             }
-            ToolChoice::Mode(_) | ToolChoice::Tool(ToolName::CodeInterpreter) => choice.clone(),
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
                 allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
@@ -162,10 +181,10 @@ impl ResponseBuilder<'_> {
     fn known_as(&self, name: &ToolName) -> Vec<ToolName> {
         let (server_label, name) = match name {
             ToolName::Mcp { server_label, name } => (server_label, name),
-            ToolName::Function { name, namespace } => {
+            ToolName::Function { name, namespace } | ToolName::Custom { name, namespace } => {
                 return vec![self.functions.known_as(namespace.as_deref(), name)];
             }
-            ToolName::CodeInterpreter => return vec![ToolName::CodeInterpreter],
+            ToolName::CodeInterpreter | ToolName::Shell | ToolName::ApplyPatch => return vec![name.clone()],
         };
         let names = self.catalog.names(server_label, name.as_deref());
         names
@@ -216,6 +235,17 @@ fn plain(files: &str, about: Option<&str>) -> Function {
         strict: None,
         output_schema: None,
         allowed_callers: None,
+    }
+}
+
+/// Returns the section about the skills that a tool names.
+fn skills(tool: &Tool) -> Option<String> {
+    match tool {
+        Tool::Shell {
+            environment: ShellEnvironment::Local { skills },
+            ..
+        } => shell::skills(skills),
+        _ => None,
     }
 }
 

@@ -94,6 +94,14 @@ impl CallSandbox for SessionRunner {
                         ..CallResult::refused(derivation.told.text)
                     }
                 }
+                Ok(ToolResult::Commands(ran)) => {
+                    let files: Vec<_> = ran
+                        .files
+                        .iter()
+                        .map(|file| (file.path.clone(), file.bytes))
+                        .collect();
+                    CallResult::of_commands(&ran, &files)
+                }
                 Ok(ToolResult::Json(result)) => CallResult::json(&result),
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
+use cellblock_interpreter::toolset::shell::SHELL;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
 use super::chart;
 use super::cite::cite;
+use super::form::{CallForm, form_of};
 use super::toolset::ToolsetCall;
 use super::{CallSandbox, ResponseBuilder};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
 use crate::tools::ServerTool;
 use crate::wire::{
-    CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot, Part,
-    Reasoning, ReasoningSlot, Role, TokenUsage,
+    CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot,
+    Part, Reasoning, ReasoningSlot, Role, TokenUsage, served,
 };
 
 /// Result of a step.
@@ -49,8 +51,20 @@ pub(super) enum CallPurpose {
         place: Arc<dyn CallSandbox>,
         decoder: ArgumentsDecoder,
     },
+    /// Runs commands of a shell in a container.
+    Shell {
+        /// Id of its item.
+        id: String,
+        place: Arc<dyn CallSandbox>,
+    },
     /// Calls a function of the client, which receives the call unchanged.
     Client(Option<CallSlot>),
+    /// Calls another tool of the client, which receives the call in this form once it is complete.
+    Form(CallForm),
+    /// Calls a tool of the client, which has received the item with this id.
+    HandedOver(String),
+    /// Cannot be handed to the client, for this reason.
+    Refused(String),
     /// Calls a tool of a server, or of a toolset that the request names.
     Tool {
         /// Id of its item.
@@ -68,7 +82,10 @@ impl Call {
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
                 // Kept so that its call is found again by it.
-                CallPurpose::Code { id, .. } | CallPurpose::Tool { id, .. } => format!("fc_{id}"),
+                CallPurpose::Code { id, .. }
+                | CallPurpose::Tool { id, .. }
+                | CallPurpose::Shell { id, .. } => served(id),
+                CallPurpose::HandedOver(id) => id.clone(),
                 _ => ids.mint("fc"),
             },
             status: ItemStatus::Completed,
@@ -194,14 +211,13 @@ impl ModelStep {
             }
             ModelEvent::CallBegin { id, name, .. } => {
                 open.end(telling, false);
-                let before = self
-                    .calls
-                    .iter()
-                    .filter(|call| matches!(call.wants, CallPurpose::Code { .. }));
+                let before = self.calls.iter().filter(|call| {
+                    matches!(call.wants, CallPurpose::Code { .. } | CallPurpose::Shell { .. })
+                });
                 let before = before.count();
                 let wants = telling.begin(&id, &name, before).await;
                 let (namespace, name) = match &wants {
-                    CallPurpose::Client(_) => telling.as_client_knows(name),
+                    CallPurpose::Client(_) | CallPurpose::Form(_) => telling.as_client_knows(name),
                     _ => (None, name),
                 };
                 self.calls.push(Call {
@@ -315,6 +331,12 @@ impl ResponseBuilder<'_> {
                 place,
                 decoder,
             }
+        } else if name == SHELL && self.shell {
+            let place = self.runner.place(before).await;
+            let id = self.ids.mint(CallKind::Shell.call_prefix());
+            CallPurpose::Shell { id, place }
+        } else if let Some(form) = form_of(&self.draft.response().tools, &self.functions, name) {
+            CallPurpose::Form(form)
         } else if self.functions.find(name).is_some() {
             let (namespace, name) = self.as_client_knows(name.to_owned());
             let slot = self
@@ -356,7 +378,12 @@ impl ResponseBuilder<'_> {
             },
             CallPurpose::Client(Some(slot)) => self.draft.arguments(slot, delta),
             CallPurpose::Tool { slot, .. } => self.draft.mcp_arguments(slot, delta),
-            CallPurpose::Client(None) | CallPurpose::Nothing => {}
+            CallPurpose::Shell { .. }
+            | CallPurpose::Client(None)
+            | CallPurpose::Form(_)
+            | CallPurpose::HandedOver(_)
+            | CallPurpose::Refused(_)
+            | CallPurpose::Nothing => {}
         }
     }
 }

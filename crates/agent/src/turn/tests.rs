@@ -19,6 +19,7 @@ use crate::wire::{
 mod disposal;
 mod namespaces;
 mod servers;
+mod shell;
 
 /// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one
 /// meets it, `make NAME` makes a file.

@@ -1,5 +1,7 @@
 //! Report of code or a command, for wires that give clients more details than its outputs.
 
+use super::shell::ShellOutput;
+
 /// One run of code, or of another call in a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallReport {
@@ -15,6 +17,8 @@ pub struct CallReport {
     pub files: Vec<String>,
     /// Reason that it did not run, or not to its end.
     pub failure: Option<CallFault>,
+    /// Outputs of its commands, if it runs commands of a shell.
+    pub commands: Vec<ShellOutput>,
 }
 
 /// Reason that a call has no result.

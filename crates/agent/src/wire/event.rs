@@ -7,6 +7,7 @@ use super::content::{Annotation, Part};
 use super::error::{ApiError, ErrorKind, Fields};
 use super::item::Item;
 use super::response::Response;
+use super::shell::ShellOutput;
 
 /// The end of a stream, after its last event.
 pub const DONE: &str = "data: [DONE]\n\n";
@@ -57,6 +58,8 @@ impl EventKind {
             | Self::ReasoningDelta { delta, .. }
             | Self::ArgumentsDelta { delta, .. }
             | Self::McpArgumentsDelta { delta, .. }
+            | Self::ShellCommandDelta { delta, .. }
+            | Self::CustomInputDelta { delta, .. }
             | Self::CodeDelta { delta, .. } => delta.len(),
             _ => 0,
         }
@@ -229,6 +232,57 @@ pub enum EventKind {
     /// clients that request it.
     #[serde(rename = "response.code_interpreter_call.failed")]
     InterpreterFailed { item_id: String, output_index: usize },
+    /// A command starts. Events of commands have no id of their item.
+    #[serde(rename = "response.shell_call_command.added")]
+    ShellCommandAdded {
+        output_index: usize,
+        command_index: usize,
+        command: String,
+    },
+    /// A piece of a command was added.
+    #[serde(rename = "response.shell_call_command.delta")]
+    ShellCommandDelta {
+        output_index: usize,
+        command_index: usize,
+        delta: String,
+    },
+    /// A command is complete.
+    #[serde(rename = "response.shell_call_command.done")]
+    ShellCommandDone {
+        output_index: usize,
+        command_index: usize,
+        command: String,
+    },
+    /// A command wrote text.
+    #[serde(rename = "response.shell_call_output_content.delta")]
+    ShellOutputDelta {
+        item_id: String,
+        output_index: usize,
+        command_index: usize,
+        delta: ShellDelta,
+    },
+    /// A command ended; the list has its output only.
+    #[serde(rename = "response.shell_call_output_content.done")]
+    ShellOutputDone {
+        item_id: String,
+        output_index: usize,
+        command_index: usize,
+        output: Vec<ShellOutput>,
+    },
+    /// A piece of a tool's text was added.
+    #[serde(rename = "response.custom_tool_call_input.delta")]
+    CustomInputDelta {
+        item_id: String,
+        output_index: usize,
+        delta: String,
+    },
+    /// A tool's text is complete.
+    #[serde(rename = "response.custom_tool_call_input.done")]
+    CustomInputDone {
+        item_id: String,
+        output_index: usize,
+        input: String,
+    },
     /// A server's tools are requested.
     #[serde(rename = "response.mcp_list_tools.in_progress")]
     McpListInProgress { item_id: String, output_index: usize },
@@ -264,6 +318,17 @@ pub enum EventKind {
     /// An error occurred; `response.failed` follows.
     #[serde(rename = "error")]
     Error(StreamError),
+}
+
+/// Text that a command wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ShellDelta {
+    /// Text of stdout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    /// Text of stderr.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
 }
 
 /// An error within a stream, in both forms: OpenAI's flat one, and the nested one that SDKs raise

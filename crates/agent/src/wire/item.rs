@@ -5,6 +5,10 @@ use serde_json::Value;
 
 use super::call_report::CallReport;
 use super::content::{Part, texts};
+use super::custom::{CustomCall, CustomCallOutput};
+use super::local_shell::{LocalShellCall, LocalShellCallOutput};
+use super::patch::{PatchCall, PatchCallOutput};
+use super::shell::{ShellCall, ShellCallOutput};
 
 /// One step of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,22 @@ pub enum Item {
     Reasoning(Reasoning),
     /// Code that the model runs.
     CodeInterpreterCall(CodeInterpreterCall),
+    /// Commands that the model runs.
+    ShellCall(ShellCall),
+    /// Outputs of commands.
+    ShellCallOutput(ShellCallOutput),
+    /// A change of one of the client's files.
+    ApplyPatchCall(PatchCall),
+    /// Result of a change.
+    ApplyPatchCallOutput(PatchCallOutput),
+    /// A command on the client's computer, in the older form.
+    LocalShellCall(LocalShellCall),
+    /// Result of such a command.
+    LocalShellCallOutput(LocalShellCallOutput),
+    /// A call of one of the client's tools that take one text.
+    CustomToolCall(CustomCall),
+    /// The result of such a tool.
+    CustomToolCallOutput(CustomCallOutput),
     /// The list of a server's tools.
     McpListTools(McpListTools),
     /// A call of a server's tool.
@@ -39,10 +59,34 @@ impl Item {
             Self::FunctionCallOutput(item) => &item.id,
             Self::Reasoning(item) => &item.id,
             Self::CodeInterpreterCall(item) => &item.id,
+            Self::ShellCall(item) => &item.id,
+            Self::ShellCallOutput(item) => &item.id,
+            Self::ApplyPatchCall(item) => &item.id,
+            Self::ApplyPatchCallOutput(item) => &item.id,
+            Self::LocalShellCall(item) => &item.id,
+            Self::LocalShellCallOutput(item) => &item.id,
+            Self::CustomToolCall(item) => &item.id,
+            Self::CustomToolCallOutput(item) => &item.id,
             Self::McpListTools(item) => &item.id,
             Self::McpCall(item) => &item.id,
             Self::Compaction(item) => &item.id,
             Self::ItemReference(item) => &item.id,
+        }
+    }
+
+    /// Returns the item as models know it: calls of every kind, and their outputs, are those of functions.
+    #[must_use]
+    pub fn into_function(self) -> Self {
+        match self {
+            Self::ShellCall(call) => Self::FunctionCall(call.into_function()),
+            Self::ShellCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            Self::ApplyPatchCall(call) => Self::FunctionCall(call.into_function()),
+            Self::ApplyPatchCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            Self::LocalShellCall(call) => Self::FunctionCall(call.into_function()),
+            Self::LocalShellCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            Self::CustomToolCall(call) => Self::FunctionCall(call.into_function()),
+            Self::CustomToolCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            other => other,
         }
     }
 
@@ -53,6 +97,14 @@ impl Item {
             Self::FunctionCallOutput(item) => item.status = status,
             Self::Reasoning(item) => item.status = status,
             Self::CodeInterpreterCall(item) => item.status = status,
+            Self::ShellCall(item) => item.status = status,
+            Self::ShellCallOutput(item) => item.status = status,
+            Self::ApplyPatchCall(item) => item.status = status,
+            Self::ApplyPatchCallOutput(item) => item.status = status,
+            Self::LocalShellCall(item) => item.status = status,
+            Self::LocalShellCallOutput(item) => item.status = status,
+            Self::CustomToolCall(item) => item.status = status,
+            Self::CustomToolCallOutput(item) => item.status = status,
             Self::McpCall(item) => item.status = status,
             // These have no id.
             Self::McpListTools(_) | Self::Compaction(_) | Self::ItemReference(_) => {}

@@ -14,39 +14,51 @@
 //! a request contains that tool.
 
 pub mod anthropic;
+mod call_kind;
 mod call_report;
 mod completion;
 mod content;
+mod custom;
 mod dialect;
 mod draft;
 mod error;
 mod event;
 mod id;
 mod item;
+mod local_shell;
 #[cfg(test)]
 pub(crate) mod order;
+mod patch;
 mod pieces;
 mod report;
 mod request;
 mod response;
+mod shell;
 #[cfg(test)]
 mod tests;
 mod tool;
 
+pub use call_kind::{CallKind, is_served_shell, served};
 pub use call_report::{CallFault, CallReport};
 pub use completion::Completion;
 pub(crate) use content::texts;
 pub use content::{Annotation, Part};
+pub(crate) use custom::custom_input;
+pub use custom::{CUSTOM_INPUT, CustomCall, CustomCallOutput, CustomFormat, CustomTool, GrammarSyntax};
 pub use dialect::{Dialect, Numbers};
-pub use draft::{CallSlot, Draft, InterpreterSlot, McpListSlot, McpSlot, MessageSlot, ReasoningSlot};
+pub use draft::{
+    CallSlot, Draft, InterpreterSlot, McpListSlot, McpSlot, MessageSlot, ReasoningSlot, ShellSlot,
+};
 pub use error::{ApiError, ErrorKind};
-pub use event::{DONE, EventKind, StreamError, StreamEvent};
+pub use event::{DONE, EventKind, ShellDelta, StreamError, StreamEvent};
 pub use id::Ids;
 pub use item::{
     CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterOutput,
     Item, ItemReference, ItemStatus, ListedTool, McpCall, McpError, McpListTools, McpText, Message,
     Reasoning, Role, ToolCaller,
 };
+pub use local_shell::{LocalShellAction, LocalShellCall, LocalShellCallOutput};
+pub use patch::{PatchCall, PatchCallOutput, PatchOperation};
 pub use pieces::{ContentUrl, Piece, Pieces};
 pub use report::{ReportedGap, TurnReport};
 pub use request::{
@@ -56,7 +68,12 @@ pub use response::{
     CachedTokens, ConversationId, Failure, IncompleteReason, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
+pub use shell::{
+    LocalSkill, ShellAction, ShellCall, ShellCallOutput, ShellEnvironment, ShellOutcome, ShellOutput,
+    ShellPlace,
+};
+pub(crate) use shell::{line, numbered};
 pub use tool::{
     AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
-    Member, Namespace, Secrets, Tool, ToolChoice, ToolName,
+    Member, Namespace, Secrets, Tool, ToolChoice, ToolName, container,
 };

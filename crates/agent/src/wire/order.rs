@@ -26,6 +26,9 @@ struct ReportedItem {
     parts: Vec<(String, String, bool)>,
     text: String,
     text_done: bool,
+    /// Commands of a call of a shell, or outputs of one, each with whether it is complete.
+    commands: Vec<(Value, bool)>,
+    call_id: Value,
     /// Progress of a call or a list.
     reached: Option<&'static str>,
     done: Option<Value>,
@@ -170,6 +173,22 @@ impl Order {
                         && item["container_id"].is_string()
                         && item.get("outputs") == Some(&Value::Null)
                 }
+                "shell_call" => {
+                    item["action"]["commands"] == serde_json::json!([])
+                        && item["action"].get("timeout_ms").is_some()
+                        && item["action"].get("max_output_length").is_some()
+                        && item["environment"]["type"].is_string()
+                }
+                "local_shell_call" => item["action"]["command"].is_array(),
+                "custom_tool_call" => item["input"] == "" && item["name"].is_string(),
+                "apply_patch_call" => {
+                    let operation = &item["operation"];
+                    operation["path"].is_string()
+                        && (operation["diff"] == "" || operation["type"] == "delete_file")
+                }
+                "shell_call_output" => {
+                    item["output"] == serde_json::json!([]) && item.get("max_output_length").is_some()
+                }
                 "mcp_list_tools" => {
                     item["tools"] == serde_json::json!([])
                         && item["server_label"].is_string()
@@ -186,9 +205,18 @@ impl Order {
                 _ => false,
             };
             demand!(empty, "not as an item begins");
+            let call_id = item["call_id"].clone();
+            let same = |other: &ReportedItem| other.kind == kind && other.call_id == call_id;
+            demand!(
+                call_id.is_null() || !self.items.iter().any(same),
+                "a second call with its id"
+            );
+            let commands = self.outputs_of(&kind, &call_id)?;
             self.items.push(ReportedItem {
                 id,
                 kind,
+                commands,
+                call_id,
                 parts: Vec::new(),
                 text: String::new(),
                 text_done: false,
@@ -202,8 +230,27 @@ impl Order {
         if kind == "response.output_item.done" {
             return item.end(&event["item"]);
         }
-        demand!(event["item_id"] == item.id, "another item's id");
+        let has_id = !kind.starts_with("response.shell_call_command.");
+        let id = event.get("item_id");
+        demand!(
+            id == has_id.then(|| Value::from(item.id.clone())).as_ref(),
+            "another item's id"
+        );
         item.grow(kind, event)
+    }
+
+    /// Returns the outputs to expect of a call of a shell, which is whole.
+    fn outputs_of(&self, kind: &str, call_id: &Value) -> Result<Vec<(Value, bool)>, String> {
+        if kind != "shell_call_output" {
+            return Ok(Vec::new());
+        }
+        let call = self
+            .items
+            .iter()
+            .find(|item| item.kind == "shell_call" && item.call_id == *call_id && item.done.is_some());
+        let commands = &call.ok_or("outputs without their call")?.commands;
+        let empty = || (serde_json::json!({"stdout": "", "stderr": ""}), false);
+        Ok(commands.iter().map(|_| empty()).collect())
     }
 }
 
@@ -256,6 +303,18 @@ impl ReportedItem {
                 );
                 Ok(())
             }
+            ("custom_tool_call", "response.custom_tool_call_input", _) => {
+                demand!(!self.text_done, "added after the end");
+                if step == "delta" {
+                    self.text.push_str(delta);
+                    return Ok(());
+                }
+                self.text_done = true;
+                demand!(event["input"] == self.text.as_str(), "another whole");
+                Ok(())
+            }
+            ("shell_call", "response.shell_call_command", _) => self.command(step, event),
+            ("shell_call_output", "response.shell_call_output_content", _) => self.written(step, event),
             ("code_interpreter_call", "response.code_interpreter_call", _) => {
                 let next = match (self.reached, step) {
                     (None, "in_progress") => "in_progress",
@@ -279,6 +338,56 @@ impl ReportedItem {
             }
             _ => Err(format!("no such event for {}", self.kind)),
         }
+    }
+
+    fn command(&mut self, step: &str, event: &Value) -> Result<(), String> {
+        let index = place(event, "command_index")?;
+        if step == "added" {
+            demand!(
+                index == self.commands.len() && self.commands.iter().all(|command| command.1),
+                "not the next command"
+            );
+            demand!(event["command"] == "", "not as a command begins");
+            self.commands.push((Value::from(""), false));
+            return Ok(());
+        }
+        let (command, done) = self.commands.get_mut(index).ok_or("no such command")?;
+        demand!(!*done, "a command after its end");
+        if step == "delta" {
+            let delta = event["delta"].as_str().ok_or("no delta")?;
+            *command = Value::from(format!("{}{delta}", command.as_str().unwrap_or_default()));
+            return Ok(());
+        }
+        *done = true;
+        demand!(event["command"] == *command, "another whole");
+        Ok(())
+    }
+
+    fn written(&mut self, step: &str, event: &Value) -> Result<(), String> {
+        let index = place(event, "command_index")?;
+        let (output, done) = self.commands.get_mut(index).ok_or("no such command")?;
+        demand!(!*done, "an output after its end");
+        if step == "delta" {
+            for stream in ["stdout", "stderr"] {
+                let before = output[stream].as_str().unwrap_or_default();
+                let delta = event["delta"][stream].as_str().unwrap_or_default();
+                output[stream] = Value::from(format!("{before}{delta}"));
+            }
+            return Ok(());
+        }
+        *done = true;
+        let whole = event["output"].as_array().map_or(&[][..], Vec::as_slice);
+        demand!(whole.len() == 1, "not one output");
+        let outcome = &whole[0]["outcome"];
+        let exited = outcome["type"] == "exit" && outcome["exit_code"].is_i64();
+        demand!(exited || outcome["type"] == "timeout", "no outcome");
+        for stream in ["stdout", "stderr"] {
+            let told = output[stream].as_str().unwrap_or_default();
+            let said = whole[0][stream].as_str().ok_or("no stream")?;
+            demand!(said.starts_with(told), "another {stream}");
+        }
+        *output = whole[0].clone();
+        Ok(())
     }
 
     fn part(&mut self, step: &str, event: &Value) -> Result<(), String> {
@@ -345,6 +454,33 @@ impl ReportedItem {
                     "{status} without an event"
                 );
             }
+            "shell_call" | "shell_call_output" => {
+                let said = if self.kind == "shell_call" {
+                    &item["action"]["commands"]
+                } else {
+                    &item["output"]
+                };
+                let told: Vec<_> = self.commands.iter().map(|(command, _)| command.clone()).collect();
+                let whole = self.commands.iter().all(|(_, done)| *done);
+                demand!(
+                    !told.is_empty() && item["call_id"] == self.call_id,
+                    "not a whole call"
+                );
+                // Commands that were broken off have no event of their end.
+                demand!(
+                    whole && *said == Value::Array(told) || status == "incomplete",
+                    "commands without an event"
+                );
+            }
+            "local_shell_call" => demand!(item["call_id"] == self.call_id, "another call"),
+            "custom_tool_call" => demand!(
+                self.text_done && item["input"] == self.text && item["call_id"] == self.call_id,
+                "a text without an event"
+            ),
+            "apply_patch_call" => demand!(
+                item["call_id"] == self.call_id && item["operation"]["diff"] != "",
+                "a call without its change"
+            ),
             "mcp_list_tools" => {
                 let failed = item["error"].is_string() && item["tools"] == serde_json::json!([]);
                 let end = if failed { "failed" } else { "completed" };

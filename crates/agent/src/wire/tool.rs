@@ -4,6 +4,10 @@ use cellblock_interpreter::toolset::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::call_kind::CallKind;
+use super::custom::CustomTool;
+use super::shell::ShellEnvironment;
+
 /// A tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -15,6 +19,24 @@ pub enum Tool {
         /// Container for its code.
         container: Container,
     },
+    /// Commands of a shell.
+    Shell {
+        /// Place in which they run.
+        environment: ShellEnvironment,
+        /// Callers that may run them; null means the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed_callers: Option<Vec<AllowedCaller>>,
+    },
+    /// Changes of the client's files.
+    ApplyPatch {
+        /// Callers that may make them; null means the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed_callers: Option<Vec<AllowedCaller>>,
+    },
+    /// Commands on the client's computer, in the older form.
+    LocalShell,
+    /// A tool of the client that takes one text.
+    Custom(CustomTool),
     /// The tools of a server, which are called here.
     Mcp(McpTool),
     /// Functions of the client with a common prefix.
@@ -27,7 +49,11 @@ impl Tool {
     pub fn name(&self) -> &str {
         match self {
             Self::Function(function) => &function.name,
+            Self::Custom(custom) => &custom.name,
             Self::CodeInterpreter { .. } => "code_interpreter",
+            Self::Shell { .. } => CallKind::Shell.function(),
+            Self::ApplyPatch { .. } => CallKind::Patch.function(),
+            Self::LocalShell => CallKind::LocalShell.function(),
             Self::Mcp(tool) => &tool.server_label,
             Self::Namespace(namespace) => &namespace.name,
         }
@@ -38,22 +64,75 @@ impl Tool {
         matches!(self, Self::CodeInterpreter { .. })
     }
 
+    /// Returns the container in which it runs, if that is one of ours.
+    pub const fn container(&self) -> Option<&Container> {
+        match self {
+            Self::CodeInterpreter { container }
+            | Self::Shell {
+                environment: ShellEnvironment::Hosted(container),
+                ..
+            } => Some(container),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it runs commands in one of our containers.
+    pub const fn is_hosted_shell(&self) -> bool {
+        matches!(self, Self::Shell { .. }) && self.container().is_some()
+    }
+
+    /// Returns its name if the model calls it by a name that no client chooses.
+    pub fn fixed_name(&self) -> Option<&str> {
+        match self {
+            Self::CodeInterpreter { .. }
+            | Self::Shell { .. }
+            | Self::ApplyPatch { .. }
+            | Self::LocalShell => Some(self.name()),
+            Self::Function(_) | Self::Custom(_) | Self::Mcp(_) | Self::Namespace(_) => None,
+        }
+    }
+
     /// Returns the client's functions in it, each with its namespace.
     pub fn functions(&self) -> impl Iterator<Item = (Option<&Namespace>, &Function)> {
         let (one, namespace) = match self {
             Self::Function(function) => (Some((None, function)), None),
             Self::Namespace(namespace) => (None, Some(namespace)),
-            Self::CodeInterpreter { .. } | Self::Mcp(_) => (None, None),
+            Self::CodeInterpreter { .. }
+            | Self::Shell { .. }
+            | Self::ApplyPatch { .. }
+            | Self::LocalShell
+            | Self::Custom(_)
+            | Self::Mcp(_) => (None, None),
         };
         let within = namespace.into_iter().flat_map(|namespace| {
             let members = namespace.tools.iter();
-            members.map(move |Member::Function(function)| (Some(namespace), function))
+            members.filter_map(move |member| match member {
+                Member::Function(function) => Some((Some(namespace), function)),
+                Member::Custom(_) => None,
+            })
+        });
+        one.into_iter().chain(within)
+    }
+
+    /// Returns the client's tools in it that take one text, each with its namespace.
+    pub fn customs(&self) -> impl Iterator<Item = (Option<&Namespace>, &CustomTool)> {
+        let (one, namespace) = match self {
+            Self::Custom(custom) => (Some((None, custom)), None),
+            Self::Namespace(namespace) => (None, Some(namespace)),
+            _ => (None, None),
+        };
+        let within = namespace.into_iter().flat_map(|namespace| {
+            let members = namespace.tools.iter();
+            members.filter_map(move |member| match member {
+                Member::Custom(custom) => Some((Some(namespace), custom)),
+                Member::Function(_) => None,
+            })
         });
         one.into_iter().chain(within)
     }
 }
 
-/// Functions of the client with a common prefix.
+/// Tools of the client with a common prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Namespace {
     /// 1 to 64 of `a-z A-Z 0-9 _ -`.
@@ -70,6 +149,18 @@ pub struct Namespace {
 pub enum Member {
     /// A function of the client.
     Function(Function),
+    /// A tool of the client that takes one text.
+    Custom(CustomTool),
+}
+
+impl Member {
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Function(function) => &function.name,
+            Self::Custom(custom) => &custom.name,
+        }
+    }
 }
 
 /// The tools of a server.
@@ -221,6 +312,27 @@ pub enum Container {
     Auto(AutoContainer),
 }
 
+/// Returns the container of a request's code and commands, and the parameter that names it.
+pub fn container(tools: &[Tool]) -> Option<(String, Container)> {
+    let mut found: Option<(String, Container)> = None;
+    for (index, tool) in tools.iter().enumerate() {
+        let Some(container) = tool.container() else {
+            continue;
+        };
+        let key = if tool.is_interpreter() {
+            "container"
+        } else {
+            "environment"
+        };
+        match (&mut found, container) {
+            (Some((_, Container::Auto(one))), Container::Auto(other)) => one.add(other),
+            (Some((_, Container::Id(_))), _) => {}
+            (found, container) => *found = Some((format!("tools[{index}].{key}"), container.clone())),
+        }
+    }
+    found
+}
+
 /// A container that is created when it is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoContainer {
@@ -234,6 +346,21 @@ pub struct AutoContainer {
     /// Whether all calls of a response run in it, and the client receives its id for later requests.
     #[serde(skip)]
     pub shared: bool,
+}
+
+impl AutoContainer {
+    /// Adds the options of another tool that runs in it.
+    fn add(&mut self, other: &Self) {
+        for id in &other.file_ids {
+            if !self.file_ids.contains(id) {
+                self.file_ids.push(id.clone());
+            }
+        }
+        if self.memory_limit.is_none() {
+            self.memory_limit.clone_from(&other.memory_limit);
+        }
+        self.shared |= other.shared;
+    }
 }
 
 /// Selection of the tools that the model may or must call.
@@ -289,8 +416,20 @@ pub enum ToolName {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
     },
+    /// A tool that takes one text.
+    Custom {
+        /// Name of the tool.
+        name: String,
+        /// Namespace of the tool, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+    },
     /// Python in one of our sandboxes.
     CodeInterpreter,
+    /// Commands of a shell.
+    Shell,
+    /// Changes of the client's files.
+    ApplyPatch,
     /// A tool of a server, or any of its tools.
     Mcp {
         /// The server's label.
@@ -310,7 +449,12 @@ impl ToolName {
                     && namespace.as_ref() == within.map(|within| &within.name)
                     && function.is_direct()
             }),
-            (Self::CodeInterpreter, Tool::CodeInterpreter { .. }) => true,
+            (Self::Custom { name, namespace }, tool) => tool.customs().any(|(within, custom)| {
+                *name == custom.name && namespace.as_ref() == within.map(|within| &within.name)
+            }),
+            (Self::CodeInterpreter, Tool::CodeInterpreter { .. })
+            | (Self::Shell, Tool::Shell { .. })
+            | (Self::ApplyPatch, Tool::ApplyPatch { .. }) => true,
             // Whether the server has the tool is known after its tools were listed.
             (Self::Mcp { server_label, .. }, Tool::Mcp(tool)) => *server_label == tool.server_label,
             _ => false,

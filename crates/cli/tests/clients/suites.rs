@@ -71,6 +71,19 @@ fn openai_agents_run_with_the_interpreter_as_their_tool() {
 }
 
 #[test]
+fn clients_of_python_run_commands_and_serve_their_own_tools() {
+    require!(NodeClients);
+    require!(PythonClients);
+    python_suite(&World::shared(), "test_shell");
+}
+
+#[test]
+fn clients_of_node_run_commands_and_serve_their_own_tools() {
+    require!(NodeClients);
+    node_suite(&World::shared(), "shell.test.js");
+}
+
+#[test]
 fn langchain_speaks_to_the_gateway_as_to_openai() {
     require!(NodeClients);
     require!(PythonClients);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cellblock_agent::turn::{CallSandbox, OutputFile, Runner};
-use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest};
+use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest, Tool};
 use cellblock_artifact::{ArtifactDescription, ArtifactId, Kind};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -33,14 +33,19 @@ pub(super) async fn runner(
     engine: &RemoteEngine,
     owner: &str,
     request: &ResponseRequest,
-    container: Option<(usize, &Container)>,
+    container: Option<(String, Container)>,
 ) -> Result<Arc<dyn Runner>, ApiError> {
+    if let Some(at) = request.tools.iter().position(Tool::is_hosted_shell) {
+        let message = "Tool 'shell' is not supported in containers here: code runs at another server, which \
+                       runs Python only; use the environment `local`";
+        let path = format!("tools[{at}].type");
+        return Err(ApiError::invalid(path, "unsupported_tool", message));
+    }
     let mut attachments = Attachments::new(gateway, owner, container.is_some()).beside_code();
-    if let Some((at, container)) = container {
-        let param = format!("tools[{at}].container");
+    if let Some((param, container)) = &container {
         let Container::Auto(options) = container else {
             return Err(ApiError {
-                param: Some(param),
+                param: Some(param.clone()),
                 ..keeps_nothing()
             });
         };

@@ -23,7 +23,7 @@ pub(crate) use run::address;
 pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
-use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool};
+use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool, container};
 use make::ContainerPlan;
 use parking_lot::Mutex;
 use place::Places;
@@ -55,24 +55,16 @@ pub(crate) async fn runner(
     brief: bool,
 ) -> Result<Arc<dyn Runner>, ApiError> {
     let owner = &caller.owner;
-    let container = request
-        .tools
-        .iter()
-        .enumerate()
-        .find_map(|(at, tool)| match tool {
-            Tool::CodeInterpreter { container } => Some((at, container)),
-            Tool::Function(_) | Tool::Mcp(_) | Tool::Namespace(_) => None,
-        });
+    let container = container(&request.tools);
     if let Engine::Execute(engine) = &gateway.engine {
         return elsewhere::runner(gateway, engine, owner, request, container).await;
     }
     let mut attachments = Attachments::new(gateway, owner, container.is_some());
     let mut auto = None;
     let mut main = None;
-    if let Some((at, container)) = container {
-        let param = format!("tools[{at}].container");
+    if let Some((param, container)) = &container {
         match container {
-            Container::Id(id) => main = Some(named(gateway, owner, id, &param).await?),
+            Container::Id(id) => main = Some(named(gateway, owner, id, param).await?),
             Container::Auto(options) => {
                 if let Some(limit) = &options.memory_limit {
                     make::memory(limit, gateway)?;
@@ -128,7 +120,8 @@ pub(crate) async fn runner(
         main: tokio::sync::Mutex::new(main.map(Arc::new)),
         others: Mutex::default(),
         attached: Mutex::new(attached),
-        interpreter: container.is_some(),
+        hosts: container.is_some(),
+        interpreter: request.tools.iter().any(Tool::is_interpreter),
         files,
         lost,
     }))

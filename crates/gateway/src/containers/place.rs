@@ -32,6 +32,8 @@ pub(super) struct Places {
     /// Files that each of its containers is to have.
     pub(super) attached: Mutex<Vec<AttachedFile>>,
     /// Whether files are attached to containers, rather than read to the model.
+    pub(super) hosts: bool,
+    /// Whether Python runs in them.
     pub(super) interpreter: bool,
     /// Paths that are listed for the model.
     pub(super) files: Vec<String>,
@@ -78,7 +80,7 @@ impl Runner for Places {
 
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
         Box::pin(async move {
-            let mut attachments = Attachments::new(&self.gateway, &self.owner, self.interpreter);
+            let mut attachments = Attachments::new(&self.gateway, &self.owner, self.hosts);
             attachments.add(self.attached());
             let read = attachments.read_all(items).await;
             *self.attached.lock() = attachments.into_files();

@@ -8,6 +8,7 @@ use cellblock_artifact::{ArtifactId, extension};
 use cellblock_interpreter::execution::{ProducedFile, SkippedFile};
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, Block};
+use cellblock_interpreter::toolset::shell::ShellReport;
 use cellblock_interpreter::toolset::{ToolEvent, ToolResult};
 use cellblock_interpreter::{Error, Execution};
 use tokio_util::sync::CancellationToken;
@@ -94,6 +95,7 @@ async fn execute(
     match held.session.until(stop.cancelled(), running).await? {
         ToolResult::Cell { mut execution, .. } => Ok(keep(gateway, held, &mut execution).await),
         ToolResult::Derived(derived) => Ok(derive::tell(gateway, held, *derived).await),
+        ToolResult::Commands(mut ran) => Ok(keep_commands(gateway, held, &mut ran).await),
         ToolResult::Json(result) => {
             if let Err(error) = artifacts::grant(&gateway.records, &held.owner, pictures).await {
                 tracing::error!(
@@ -157,9 +159,6 @@ pub(super) async fn touch(gateway: &Gateway, held: &HeldContainer) {
 
 /// Makes container files of what an execution made, and tells of it.
 pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mut Execution) -> CallResult {
-    for file in &mut execution.skipped_files {
-        file.path = path::shown(&file.path);
-    }
     let fetched = execution
         .fetches
         .iter()
@@ -173,29 +172,11 @@ pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mu
             "let a caller read what code fetched"
         );
     }
-    let mut made = Vec::new();
-    let mut shown = ExecutionView::default();
-    for file in &execution.files {
-        match keep_file(gateway, held, file).await {
-            Ok(Some(kept)) => {
-                shown.files.push((kept.path.clone(), file.bytes));
-                made.push(kept);
-            }
-            Ok(None) => {}
-            Err(error) => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "keep a file of a container"
-                );
-                execution.skipped_files.push(SkippedFile {
-                    path: path::shown(&file.path),
-                    reason: "it is in the sandbox, but could not be stored for the user: the server's \
-                             disk may be full"
-                        .to_owned(),
-                });
-            }
-        }
-    }
+    let (mut made, files) = keep_files(gateway, held, &execution.files, &mut execution.skipped_files).await;
+    let mut shown = ExecutionView {
+        files,
+        ..ExecutionView::default()
+    };
     // Charts that are saved are shown as well, unless code closes them: once is enough.
     let saved = execution.files.iter().any(|file| media::is_picture(&file.name));
     for block in render::to_model(&execution.outputs, ALL) {
@@ -224,6 +205,50 @@ pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mu
         made,
         ..tell(execution, &gateway.store, &shown).await
     }
+}
+
+/// Makes container files of what commands made, and tells of it.
+async fn keep_commands(gateway: &Gateway, held: &HeldContainer, ran: &mut ShellReport) -> CallResult {
+    let (made, files) = keep_files(gateway, held, &ran.files, &mut ran.skipped_files).await;
+    CallResult {
+        made,
+        ..CallResult::of_commands(ran, &files)
+    }
+}
+
+/// Makes container files of new and changed files, and returns them with their paths and sizes.
+async fn keep_files(
+    gateway: &Gateway,
+    held: &HeldContainer,
+    files: &[ProducedFile],
+    skipped: &mut Vec<SkippedFile>,
+) -> (Vec<OutputFile>, Vec<(String, u64)>) {
+    for file in &mut *skipped {
+        file.path = path::shown(&file.path);
+    }
+    let (mut made, mut shown) = (Vec::new(), Vec::new());
+    for file in files {
+        match keep_file(gateway, held, file).await {
+            Ok(Some(kept)) => {
+                shown.push((kept.path.clone(), file.bytes));
+                made.push(kept);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "keep a file of a container"
+                );
+                skipped.push(SkippedFile {
+                    path: path::shown(&file.path),
+                    reason: "it is in the sandbox, but could not be stored for the user: the server's \
+                             disk may be full"
+                        .to_owned(),
+                });
+            }
+        }
+    }
+    (made, shown)
 }
 
 /// A picture that code showed, under a name that no file of the container has.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
+use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::image::layer::RequirementOptions;
@@ -133,12 +134,28 @@ impl Default for Options {
 impl Options {
     /// Refuses tools that are not offered here.
     pub(crate) fn refuse_tools(&self, tools: &[Tool]) -> Result<(), ApiError> {
-        match tools.iter().position(Tool::is_interpreter) {
-            Some(place) if !self.code_interpreter => Err(ApiError::invalid(
-                format!("tools[{place}].type"),
-                "unsupported_tool",
-                "the tool `code_interpreter` is switched off here; send the request without it",
-            )),
+        let refuse = |place: usize, message: &str| {
+            let path = format!("tools[{place}].type");
+            Err(ApiError::invalid(path, "unsupported_tool", message))
+        };
+        if let Some(place) = tools.iter().position(Tool::is_interpreter)
+            && !self.code_interpreter
+        {
+            let message = "the tool `code_interpreter` is switched off here; send the request without it";
+            return refuse(place, message);
+        }
+        // Clients look for the first words, and then offer a function in its place.
+        match tools.iter().position(Tool::is_hosted_shell) {
+            Some(place) if !self.code_interpreter => refuse(
+                place,
+                "Tool 'shell' is not supported in containers here: code is switched off; use the \
+                 environment `local`",
+            ),
+            Some(place) if self.cells.guard != Guard::Off => refuse(
+                place,
+                "Tool 'shell' is not supported in containers here: code is checked before it runs, and \
+                 commands cannot be checked; use `code_interpreter`, or the environment `local`",
+            ),
             _ => Ok(()),
         }
     }

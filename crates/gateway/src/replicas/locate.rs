@@ -1,6 +1,6 @@
 //! Finds the gateway that has something.
 
-use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest, Tool};
+use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest};
 
 use super::wanted;
 use crate::records::holders::{self, HoldingGateway};
@@ -190,11 +190,9 @@ pub(super) async fn others(gateway: &Gateway) -> Result<Vec<HoldingGateway>, Rec
 
 /// Returns the container that a request names.
 pub(super) fn named_container(request: &ResponseRequest) -> Option<&String> {
-    request.tools.iter().find_map(|tool| match tool {
-        Tool::CodeInterpreter {
-            container: Container::Id(id),
-        } => Some(id),
-        _ => None,
+    request.tools.iter().find_map(|tool| match tool.container() {
+        Some(Container::Id(id)) => Some(id),
+        Some(Container::Auto(_)) | None => None,
     })
 }
 

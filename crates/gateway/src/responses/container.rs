@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use cellblock_agent::wire::{ApiError, Container, Item, ResponseRequest, Role, Tool};
+use cellblock_agent::wire::{ApiError, Container, Item, ResponseRequest, Role, container};
 use ring::digest::{SHA256, digest};
 
 use super::prepare::PriorConversation;
@@ -57,15 +57,7 @@ pub(super) async fn bind(gateway: &Gateway, key: ConversationKey, container: Str
 
 /// The first of the configured keys that a request has, if its code can run in a container that is found.
 fn key(known: &[StickyKey], owner: &str, request: &ResponseRequest) -> Option<ConversationKey> {
-    let automatic = |tool: &Tool| {
-        matches!(
-            tool,
-            Tool::CodeInterpreter {
-                container: Container::Auto(_)
-            }
-        )
-    };
-    if !request.tools.iter().any(automatic) {
+    if !matches!(container(&request.tools), Some((_, Container::Auto(_)))) {
         return None;
     }
     known.iter().find_map(|kind| {

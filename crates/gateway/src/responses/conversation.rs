@@ -104,6 +104,7 @@ fn row(item: &Item, known: &[Item]) -> ItemRow {
 pub(crate) fn container(items: &[Item]) -> Option<String> {
     items.iter().rev().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
+        Item::ShellCall(call) => call.container().map(str::to_owned),
         _ => None,
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellblock_agent::provider::INTERPRETER;
 use cellblock_agent::wire::{
     ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, FunctionOutput, Item, ItemStatus,
-    Response, ResponseRequest, ResponseStatus,
+    Response, ResponseRequest, ResponseStatus, is_served_shell, served,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -364,15 +364,17 @@ fn as_known(item: &Item, conversation: &[Item]) -> Value {
 /// The places of a call of code or of a server's tool, and of what answers it: the call's id says
 /// which item tells it.
 fn ran(item: &Item, conversation: &[Item]) -> Option<[usize; 2]> {
-    if !matches!(item, Item::CodeInterpreterCall(_) | Item::McpCall(_)) {
-        return None;
-    }
-    let id = format!("fc_{}", item.id());
+    let id = served(item.id());
+    let tells = |made: &FunctionCall| match item {
+        Item::CodeInterpreterCall(_) | Item::McpCall(_) | Item::ShellCall(_) => made.id == id,
+        Item::ShellCallOutput(output) => is_served_shell(&made.id) && made.call_id == output.call_id,
+        _ => false,
+    };
     let (place, call) = conversation
         .iter()
         .enumerate()
         .find_map(|(place, item)| match item {
-            Item::FunctionCall(made) if made.id == id => Some((place, made)),
+            Item::FunctionCall(made) if tells(made) => Some((place, made)),
             _ => None,
         })?;
     let output = conversation
@@ -388,7 +390,7 @@ fn is_interpreter(call: &FunctionCall) -> bool {
 
 /// Whether a call is one that was served here, rather than by the client.
 fn is_ours(call: &FunctionCall) -> bool {
-    is_interpreter(call) || call.id.starts_with("fc_mcp_")
+    is_interpreter(call) || call.id.starts_with("fc_mcp_") || is_served_shell(&call.id)
 }
 
 /// Says of code and tools that were broken off that they were: a call without an output is refused
@@ -426,6 +428,7 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
 pub(super) fn container(response: &Response) -> Option<String> {
     response.output.iter().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
+        Item::ShellCall(call) => call.container().map(str::to_owned),
         _ => None,
     })
 }

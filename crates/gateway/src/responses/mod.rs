@@ -9,6 +9,7 @@
 //!                └ resolve: references, compactions; truncate: conversations that are too long
 //! ```
 
+mod answered;
 mod chat;
 mod commands;
 mod compact;

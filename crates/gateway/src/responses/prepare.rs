@@ -1,7 +1,6 @@
 //! Makes a request ready to be answered: its model, the conversation that it goes on from, and
 //! where its code runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
@@ -9,6 +8,7 @@ use cellblock_agent::turn::{Evidence, Turn, client_functions};
 use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
 use cellblock_interpreter::connector::{CATALOG_TOKENS, Connector, catalog};
 
+use super::answered::{CallPairs, as_functions};
 use super::research::{PriorEvidence, referenced, research};
 use super::resolve::{ResolvedInput, resolve};
 use super::resume::ResumedTurn;
@@ -98,7 +98,7 @@ pub(super) async fn look(
     };
     let ResolvedInput { items: input, leads } = resolve(gateway, caller, &input).await?;
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
-    if let Some(id) = container.as_deref().filter(|_| runs_code(&request)) {
+    if let Some(id) = container.as_deref().filter(|_| uses_container(&request)) {
         replicas::stays(gateway, &caller.owner, id).await?;
     }
     if resumed.is_none() {
@@ -113,13 +113,14 @@ pub(super) async fn look(
         (Some(_), None) => conversation::known(gateway, caller, &request.input).await?,
         (None, _) => Vec::new(),
     };
-    let own = if earlier.stored { earlier.items.len() } else { 0 };
-    let mut conversation = earlier.items;
-    conversation.extend(input);
+    let mut calls = CallPairs::default();
+    let mut conversation = as_functions(earlier.items, &mut calls);
+    let own = if earlier.stored { conversation.len() } else { 0 };
+    conversation.extend(as_functions(input, &mut calls));
     let by_code = resumed
         .as_ref()
         .map_or(&[][..], |resumed| &resumed.turn.unanswered);
-    answered(&conversation, by_code)?;
+    calls.check(by_code)?;
     // What is not stored and has no key is come back to by its items at most.
     let brief = !request.store && key.is_none() && request.conversation.is_none();
     let runner = containers::runner(gateway, caller, &request, container.as_deref(), brief).await?;
@@ -149,6 +150,7 @@ pub(super) async fn look(
     let turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
+        .max_timeout(gateway.options.max_cell_timeout)
         .catalog(functions(gateway, caller, &request, &lent).await?)
         .lending(lent)
         .research(research);
@@ -169,6 +171,10 @@ pub(super) async fn look(
         generate: true,
     };
     Ok((job, resumed))
+}
+
+fn uses_container(request: &ResponseRequest) -> bool {
+    request.tools.iter().any(|tool| tool.container().is_some())
 }
 
 fn runs_code(request: &ResponseRequest) -> bool {
@@ -250,41 +256,6 @@ async fn earlier(
         evidence: found.evidence.map_or(PriorEvidence::Nothing, PriorEvidence::Kept),
         stored: true,
     })
-}
-
-/// Calls and outputs have to belong together: models and their servers fail at others in ways that
-/// nobody understands. Calls that code which goes on will answer have none yet.
-fn answered(conversation: &[Item], by_code: &[String]) -> Result<(), ApiError> {
-    // Each call that was made, and whether its output is there.
-    let mut calls: HashMap<&str, bool> = HashMap::new();
-    for item in conversation {
-        match item {
-            Item::FunctionCall(call) => {
-                calls.insert(&call.call_id, by_code.contains(&call.call_id));
-            }
-            Item::FunctionCallOutput(output) => {
-                let Some(answered) = calls.get_mut(output.call_id.as_str()) else {
-                    let message = format!(
-                        "there is no call with the id `{}` before its output; send the `function_call` \
-                         too, or `previous_response_id`; if code made the call, it does not wait for the \
-                         output any more",
-                        output.call_id
-                    );
-                    return Err(ApiError::invalid("input", "unknown_call_id", message));
-                };
-                *answered = true;
-            }
-            _ => {}
-        }
-    }
-    match calls.into_iter().find(|(_, answered)| !answered) {
-        None => Ok(()),
-        Some((id, _)) => {
-            let message =
-                format!("the call `{id}` has no output; send a `function_call_output` with its `call_id`");
-            Err(ApiError::invalid("input", "missing_call_output", message))
-        }
-    }
 }
 
 /// The functions that the request's code can call, for the model. Code at another server can call none.

@@ -1,6 +1,10 @@
 //! Input as a model can read it: what a client sends by its id or sealed is put into words.
 
-use cellblock_agent::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role};
+use std::collections::HashSet;
+
+use cellblock_agent::wire::{
+    ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role, ShellPlace,
+};
 
 use super::stow;
 use crate::records::responses;
@@ -20,12 +24,17 @@ pub(crate) async fn resolve(
     caller: &Caller,
     input: &[Item],
 ) -> Result<ResolvedInput, ApiError> {
-    let mut known = known(gateway, caller, input).await?.into_iter();
+    let answered = answered(input);
+    let mut known = known(gateway, caller, input, &answered).await?.into_iter();
     let mut items = Vec::with_capacity(input.len());
     let mut leads = Vec::with_capacity(input.len());
     for (place, item) in input.iter().enumerate() {
         leads.push(match item {
             Item::CodeInterpreterCall(call) => Lead::Container(call.container_id.clone()),
+            Item::ShellCall(call) => match call.container() {
+                Some(container) => Lead::Container(container.to_owned()),
+                None => Lead::Item(call.id.clone()),
+            },
             item => Lead::Item(item.id().to_owned()),
         });
         match item {
@@ -41,10 +50,12 @@ pub(crate) async fn resolve(
                 })?;
                 items.extend(known_as(gateway, &found).await?);
             }
-            Item::CodeInterpreterCall(call) if call.outputs.is_none() => match known.next().flatten() {
-                Some(found) => items.extend(known_as(gateway, &found).await?),
-                None => items.push(item.clone()),
-            },
+            Item::CodeInterpreterCall(_) | Item::ShellCall(_) if lacks_output(item, &answered) => {
+                match known.next().flatten() {
+                    Some(found) => items.extend(known_as(gateway, &found).await?),
+                    None => items.push(item.clone()),
+                }
+            }
             Item::Compaction(compaction) => {
                 let (item, container) = opened(gateway, caller, compaction, place).await?;
                 items.push(item);
@@ -56,12 +67,38 @@ pub(crate) async fn resolve(
     Ok(ResolvedInput { items, leads })
 }
 
+/// Returns the ids of the calls of a shell whose outputs are there.
+fn answered(input: &[Item]) -> HashSet<&str> {
+    let outputs = input.iter().filter_map(|item| match item {
+        Item::ShellCallOutput(output) => Some(output.call_id.as_str()),
+        _ => None,
+    });
+    outputs.collect()
+}
+
+/// Returns whether what a call came to is only in the records, if anywhere.
+fn lacks_output(item: &Item, answered: &HashSet<&str>) -> bool {
+    match item {
+        Item::CodeInterpreterCall(call) => call.outputs.is_none(),
+        // Some clients omit the environment.
+        Item::ShellCall(call) => {
+            call.environment != Some(ShellPlace::Local) && !answered.contains(call.call_id.as_str())
+        }
+        _ => false,
+    }
+}
+
 /// Returns the records of items that are sent by their ids, and of code whose outputs were left out: one for
 /// each, in their order.
-async fn known(gateway: &Gateway, caller: &Caller, input: &[Item]) -> Result<Vec<Option<String>>, ApiError> {
+async fn known(
+    gateway: &Gateway,
+    caller: &Caller,
+    input: &[Item],
+    answered: &HashSet<&str>,
+) -> Result<Vec<Option<String>>, ApiError> {
     let asked = input.iter().filter_map(|item| match item {
         Item::ItemReference(reference) => Some(reference.id.clone()),
-        Item::CodeInterpreterCall(call) if call.outputs.is_none() => Some(call.id.clone()),
+        item if lacks_output(item, answered) => Some(item.id().to_owned()),
         _ => None,
     });
     let asked: Vec<_> = asked.collect();

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use cellblock_agent::turn::SuspendedCode;
-use cellblock_agent::wire::{ApiError, FunctionOutput, Item, ResponseRequest, ToolCaller};
+use cellblock_agent::wire::{
+    ApiError, FunctionCallOutput, FunctionOutput, Item, ResponseRequest, ToolCaller,
+};
 use serde_json::json;
 
 use crate::records::ItemRow;
@@ -26,21 +28,20 @@ pub(super) fn find(
     caller: &Caller,
     request: &ResponseRequest,
 ) -> Result<Option<ResumedTurn>, ApiError> {
-    let outputs = || {
-        request.input.iter().filter_map(|item| match item {
-            Item::FunctionCallOutput(output) => Some(output),
-            _ => None,
-        })
-    };
     let goes_on = request.previous_response_id.is_some() || request.conversation.is_some();
     let is = |turn: &WaitingTurn| match (&request.previous_response_id, &request.conversation) {
         (Some(previous), _) => turn.response == *previous,
         (None, Some(_)) => turn.conversation == request.conversation,
-        (None, None) => outputs().any(|output| turn.calls.contains(&output.call_id)),
+        (None, None) => request.input.iter().any(
+            |item| matches!(item, Item::FunctionCallOutput(output) if turn.calls.contains(&output.call_id)),
+        ),
     };
     let Some(turn) = gateway.responses.suspended.find(&caller.owner, is) else {
         return Ok(None);
     };
+    // The model's calls in other forms may be answered at the same time.
+    let input: Vec<_> = request.input.iter().filter_map(output).collect();
+    let outputs = || input.iter();
     let answered: Vec<_> = outputs().map(|output| &output.call_id).collect();
     let invalid = |code, message| Err(ApiError::invalid("input", code, message));
     if let Some(missing) = turn.calls.iter().find(|id| !answered.contains(id)) {
@@ -57,8 +58,7 @@ pub(super) fn find(
             format!("the call `{twice}` has two outputs; send one"),
         );
     }
-    let is_output = |item: &Item| matches!(item, Item::FunctionCallOutput(_));
-    if goes_on && !request.input.iter().all(is_output) {
+    if goes_on && input.len() < request.input.len() {
         let message = "code waits for the outputs of its calls: send only these now, and the rest after \
                        the next response";
         return invalid("invalid_value", message.to_owned());
@@ -77,6 +77,21 @@ pub(super) fn find(
         answers,
         others,
     }))
+}
+
+/// Returns the output of a call in the form of a function's.
+fn output(item: &Item) -> Option<FunctionCallOutput> {
+    match item {
+        Item::FunctionCallOutput(output) => Some(output.clone()),
+        Item::ShellCallOutput(_)
+        | Item::ApplyPatchCallOutput(_)
+        | Item::CustomToolCallOutput(_)
+        | Item::LocalShellCallOutput(_) => match item.clone().into_function() {
+            Item::FunctionCallOutput(output) => Some(output),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Whether items have this call, and no output of it.

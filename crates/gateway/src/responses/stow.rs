@@ -107,10 +107,8 @@ pub(super) fn has_references(text: &str) -> bool {
 fn urls(item: &mut Item) -> Vec<&mut String> {
     match item {
         Item::Message(message) => in_parts(&mut message.content),
-        Item::FunctionCallOutput(output) => match &mut output.output {
-            FunctionOutput::Parts(parts) => in_parts(parts),
-            FunctionOutput::Text(_) => Vec::new(),
-        },
+        Item::FunctionCallOutput(output) => in_output(&mut output.output),
+        Item::CustomToolCallOutput(output) => in_output(&mut output.output),
         Item::CodeInterpreterCall(call) => {
             let outputs = call.outputs.iter_mut().flatten();
             outputs
@@ -121,6 +119,13 @@ fn urls(item: &mut Item) -> Vec<&mut String> {
                 .collect()
         }
         _ => Vec::new(),
+    }
+}
+
+fn in_output(output: &mut FunctionOutput) -> Vec<&mut String> {
+    match output {
+        FunctionOutput::Parts(parts) => in_parts(parts),
+        FunctionOutput::Text(_) => Vec::new(),
     }
 }
 

@@ -131,6 +131,9 @@ async fn answer(
             }
             serde_json::to_string(&report).map_err(|error| Problem::internal("write the answer", &error))
         }
+        ToolResult::Commands(ran) => {
+            serde_json::to_string(&ran).map_err(|error| Problem::internal("write the answer", &error))
+        }
         ToolResult::Json(result) => {
             // The tool has its result, also without its pictures.
             let _ = artifacts::grant_made(&gateway.records, &held.owner, pictures).await;

@@ -6,6 +6,7 @@
 mod background;
 mod bad_input;
 mod chat;
+mod client_tools;
 mod compact;
 mod compliance;
 mod continuing;
@@ -27,6 +28,7 @@ mod outage;
 mod programmatic;
 mod research;
 mod returned;
+mod shell;
 mod socket;
 mod stored;
 mod streams;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::derivation::{DerivationPolicy, LentResults};
+use super::shell::ShellListener;
 use super::workbench::{Profile, WorkbenchOptions};
 use super::{ToolDefinition, Toolset, derivation, notebook, python, workbench};
 use crate::connector::Connector;
@@ -63,6 +64,8 @@ pub struct ToolsetTerms {
     pub results: Option<LentResults>,
     /// Connectors of the session, for toolsets that explain them.
     pub connectors: Vec<Arc<dyn Connector>>,
+    /// Listener to commands of a shell.
+    pub listener: Option<ShellListener>,
 }
 
 impl Default for ToolsetTerms {
@@ -77,6 +80,7 @@ impl Default for ToolsetTerms {
             profile: Profile::default(),
             results: None,
             connectors: Vec::new(),
+            listener: None,
         }
     }
 }

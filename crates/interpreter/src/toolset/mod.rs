@@ -24,6 +24,7 @@ mod kind;
 mod name;
 pub mod notebook;
 pub mod python;
+pub mod shell;
 pub mod workbench;
 
 pub use definition::{ToolDefinition, ToolEffect, input_schema, object, output_schema};
@@ -31,6 +32,7 @@ pub use event::ToolEvent;
 pub use kind::{OpenToolset, TOOLSETS, ToolsetKind, ToolsetTerms};
 
 use derivation::DerivationResult;
+use shell::ShellReport;
 
 /// Tools over one session.
 pub trait Toolset: Any + Debug + Send + Sync {
@@ -77,6 +79,8 @@ pub enum ToolResult {
     },
     /// Code derived from recorded results, or a chart was drawn from one.
     Derived(Box<DerivationResult>),
+    /// Commands of a shell ran.
+    Commands(Box<ShellReport>),
     /// Anything else. `"success": false` marks a call that did nothing.
     Json(Value),
 }

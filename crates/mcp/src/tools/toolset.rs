@@ -52,6 +52,7 @@ pub(super) async fn call(
             Ok(answer::told(&used, &execution, server.options.max_tokens))
         }
         ToolResult::Derived(derived) => Ok(derivation::told(server, &used, &derived)),
+        ToolResult::Commands(ran) => json::told(server, &used, serde_json::json!(ran), pictures).await,
         ToolResult::Json(result) => json::told(server, &used, result, pictures).await,
     }
 }

@@ -5,6 +5,8 @@
 //!      ├─> reasoning ─> think* ─> end_reasoning ────────────┤
 //!      ├─> function_call ─> arguments* ─> end_function_call ┼─> complete | incomplete | fail
 //!      ├─> interpreter ─> code* ─> interpret ─> end_interpreter
+//!      ├─> whole_patch_call, whole_custom_call (see `whole`)
+//!      ├─> whole_shell_call ─> shell_output ─> shell_wrote*, end_shell_command* ─> end_shell (see `shell`)
 //!      └─> mcp_list ─> end_mcp_list, mcp_call ─> mcp_arguments* ─> call_mcp ─> end_mcp_call (see `mcp`)
 //! ```
 //!
@@ -12,7 +14,9 @@
 //! incomplete, so that no stream ends with half an item.
 
 mod mcp;
+mod shell;
 mod tell;
+mod whole;
 
 use crate::wire::call_report::CallReport;
 use crate::wire::content::{Annotation, Part};
@@ -57,6 +61,7 @@ pub struct ReasoningSlot(usize);
 pub struct CallSlot(usize);
 
 pub use mcp::{McpListSlot, McpSlot};
+pub use shell::ShellSlot;
 
 /// A call of the interpreter, under construction or running.
 #[derive(Debug)]

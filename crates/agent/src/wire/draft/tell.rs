@@ -143,7 +143,17 @@ impl Draft {
                 }
             }
             Item::McpListTools(_) | Item::McpCall(_) => self.close_mcp(index, status),
-            Item::FunctionCallOutput(_) | Item::Compaction(_) | Item::ItemReference(_) => {}
+            Item::FunctionCallOutput(_)
+            | Item::ShellCall(_)
+            | Item::ShellCallOutput(_)
+            | Item::ApplyPatchCall(_)
+            | Item::ApplyPatchCallOutput(_)
+            | Item::LocalShellCall(_)
+            | Item::LocalShellCallOutput(_)
+            | Item::CustomToolCall(_)
+            | Item::CustomToolCallOutput(_)
+            | Item::Compaction(_)
+            | Item::ItemReference(_) => {}
         }
         self.told[index] = ReportStage::Done;
         self.response.output[index].set_status(status);

@@ -32,7 +32,7 @@ impl ChatRequest {
         let mut tools = tools::tools(&fields, tool)?;
         if interpreter && !tools.iter().any(Tool::is_interpreter) {
             tools.push(code_interpreter());
-            tools::unlike_the_interpreter(&tools)?;
+            tools::unlike_fixed_tools(&tools)?;
         }
         let (instructions, input) = messages::messages(&fields, ids)?;
         let max_completion_tokens = fields.count("max_completion_tokens", 1)?;

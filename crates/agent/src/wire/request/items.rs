@@ -15,8 +15,10 @@ use crate::wire::item::{
 pub(super) const MAX_ITEMS: usize = 10_000;
 
 const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, \
-                     `code_interpreter_call`, `mcp_list_tools`, `mcp_call`, `compaction` or \
-                     `item_reference`";
+                     `code_interpreter_call`, `shell_call`, `shell_call_output`, `apply_patch_call`, \
+                     `apply_patch_call_output`, `custom_tool_call`, `custom_tool_call_output`, \
+                     `local_shell_call`, `local_shell_call_output`, `mcp_list_tools`, `mcp_call`, \
+                     `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
 /// Parses `input`.
@@ -85,12 +87,7 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
             id: id("fco")?,
             status: status(fields)?,
             call_id: call_id(fields)?,
-            output: match fields.get("output") {
-                Some(Value::String(text)) => FunctionOutput::Text(text.clone()),
-                _ => FunctionOutput::Parts(
-                    content(fields, "output", Role::User)?.ok_or_else(|| fields.missing("output"))?,
-                ),
-            },
+            output: result(fields)?,
         }),
         "reasoning" => Item::Reasoning(Reasoning {
             id: id("rs")?,
@@ -107,6 +104,20 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
             outputs: outputs(fields)?,
             report: None,
         }),
+        "shell_call" => Item::ShellCall(super::shell::call(fields, id("sh")?, status(fields)?)?),
+        "shell_call_output" => Item::ShellCallOutput(super::shell::output(fields, id("sho")?)?),
+        "apply_patch_call" => Item::ApplyPatchCall(super::patch::call(fields, id("ap")?, status(fields)?)?),
+        "apply_patch_call_output" => Item::ApplyPatchCallOutput(super::patch::output(fields, id("apo")?)?),
+        "local_shell_call" => {
+            Item::LocalShellCall(super::local_shell::call(fields, id("lsh")?, status(fields)?)?)
+        }
+        "local_shell_call_output" => Item::LocalShellCallOutput(super::local_shell::output(fields)?),
+        "custom_tool_call" => {
+            Item::CustomToolCall(super::custom::call(fields, id("ctc")?, status(fields)?)?)
+        }
+        "custom_tool_call_output" => {
+            Item::CustomToolCallOutput(super::custom::output(fields, id("ctco")?, status(fields)?)?)
+        }
         "mcp_list_tools" => Item::McpListTools(super::mcp::list(fields, id("mcpl")?)?),
         "mcp_call" => Item::McpCall(super::mcp::call(fields, id("mcp")?, status(fields)?)?),
         "mcp_approval_request" | "mcp_approval_response" => {
@@ -121,6 +132,17 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
         }),
         other => return Err(fields.unknown("type", other, KINDS)),
     })
+}
+
+/// Parses the result of a tool of the client: text, or parts.
+pub(super) fn result(fields: &Fields<'_>) -> Result<FunctionOutput, ApiError> {
+    if let Some(Value::String(text)) = fields.get("output") {
+        return Ok(FunctionOutput::Text(text.clone()));
+    }
+    let parts = content(fields, "output", Role::User)?;
+    parts
+        .map(FunctionOutput::Parts)
+        .ok_or_else(|| fields.missing("output"))
 }
 
 fn role(fields: &Fields<'_>) -> Result<Role, ApiError> {
@@ -160,7 +182,7 @@ fn caller(fields: &Fields<'_>) -> Result<Option<ToolCaller>, ApiError> {
     }
 }
 
-fn call_id(fields: &Fields<'_>) -> Result<String, ApiError> {
+pub(super) fn call_id(fields: &Fields<'_>) -> Result<String, ApiError> {
     let id = fields.required("call_id")?;
     if id.is_empty() || id.chars().count() > 64 {
         return Err(fields.invalid("call_id", "invalid_value", "must have 1 to 64 characters"));

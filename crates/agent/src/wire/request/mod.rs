@@ -3,12 +3,16 @@
 mod anthropic;
 mod chat;
 mod conversation;
+mod custom;
 mod fields;
 mod items;
+mod local_shell;
 mod mcp;
 mod messages;
 mod namespace;
+mod patch;
 mod sampling;
+mod shell;
 mod tools;
 
 use std::collections::BTreeMap;

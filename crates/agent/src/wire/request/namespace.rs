@@ -12,9 +12,8 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<Namespace, ApiError> {
     let mut tools: Vec<Member> = Vec::new();
     fields.each("tools", |fields| {
         let member = member(fields)?;
-        let (Member::Function(new), same) = (&member, |Member::Function(other): &Member| other.name.clone());
-        if tools.iter().map(same).any(|other| other == new.name) {
-            let message = format!("a function named `{}` is in `{name}` already", new.name);
+        if tools.iter().any(|other| other.name() == member.name()) {
+            let message = format!("a function named `{}` is in `{name}` already", member.name());
             return Err(ApiError::invalid(fields.own_path(), "invalid_value", message));
         }
         tools.push(member);
@@ -34,10 +33,11 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<Namespace, ApiError> {
 fn member(fields: &Fields<'_>) -> Result<Member, ApiError> {
     match fields.required("type")?.as_str() {
         "function" => function(fields).map(Member::Function),
+        "custom" => super::custom::tool(fields).map(Member::Custom),
         other => Err(fields.unknown(
             "type",
             other,
-            "`function`: a namespace cannot contain other tools here",
+            "`function` or `custom`: a namespace cannot contain other tools here",
         )),
     }
 }

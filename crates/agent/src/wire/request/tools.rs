@@ -11,8 +11,8 @@ use crate::wire::tool::{
 /// Maximum number of tools in a request.
 const MAX_TOOLS: usize = 128;
 
-const KINDS: &str =
-    "`function`, `namespace`, `code_interpreter` or `mcp`; this server has no other tools, so leave it out";
+const KINDS: &str = "`function`, `namespace`, `code_interpreter`, `shell`, `apply_patch`, `custom` \
+                     or `mcp`; this server has no other tools, so leave it out";
 
 /// Parses `tools`, each with `read`.
 pub(super) fn tools(
@@ -24,7 +24,8 @@ pub(super) fn tools(
     fields.each("tools", |fields| {
         let tool = read(fields)?;
         let same = |other: &Tool| {
-            std::mem::discriminant(other) == std::mem::discriminant(&tool) && other.name() == tool.name()
+            let kinds = [std::mem::discriminant(other), std::mem::discriminant(&tool)];
+            (kinds[0] == kinds[1] || is_callable(other) && is_callable(&tool)) && other.name() == tool.name()
         };
         if tools.iter().any(same) {
             let message = format!("a tool named `{}` already exists", tool.name());
@@ -33,22 +34,31 @@ pub(super) fn tools(
         tools.push(tool);
         Ok(())
     })?;
-    unlike_the_interpreter(&tools)?;
+    unlike_fixed_tools(&tools)?;
+    super::shell::one_container(&tools)?;
     // Models know no namespaces; their functions are offered individually.
-    bounded(tools.iter().map(|tool| tool.functions().count().max(1)).sum())?;
+    bounded(tools.iter().map(offered_as).sum())?;
     Ok(tools)
 }
 
-/// Rejects a function with the interpreter's name: models know tools only by name.
-pub(super) fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
-    let interpreter = tools.iter().find(|tool| tool.is_interpreter());
-    let Some(name) = interpreter.map(Tool::name) else {
-        return Ok(());
-    };
-    let same = |tool: &Tool| matches!(tool, Tool::Function(function) if function.name == name);
+/// Returns whether the model calls it by the name that the client gives it.
+const fn is_callable(tool: &Tool) -> bool {
+    matches!(tool, Tool::Function(_) | Tool::Custom(_))
+}
+
+/// Returns the number of functions as which it is offered.
+fn offered_as(tool: &Tool) -> usize {
+    (tool.functions().count() + tool.customs().count()).max(1)
+}
+
+/// Rejects a function with the name of a hosted tool, such as the interpreter: models know tools by name.
+pub(super) fn unlike_fixed_tools(tools: &[Tool]) -> Result<(), ApiError> {
+    let fixed: Vec<_> = tools.iter().filter_map(Tool::fixed_name).collect();
+    let same = |tool: &Tool| is_callable(tool) && fixed.contains(&tool.name());
     let Some(index) = tools.iter().position(same) else {
         return Ok(());
     };
+    let name = tools[index].name();
     let message = format!(
         "`{name}` is what models call the tool of that type, which is offered as well; give the function \
          another name"
@@ -129,6 +139,12 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<Tool, ApiError> {
         "code_interpreter" => Ok(Tool::CodeInterpreter {
             container: container(fields)?,
         }),
+        "shell" => super::shell::tool(fields),
+        "local_shell" => Ok(Tool::LocalShell),
+        "custom" => super::custom::tool(fields).map(Tool::Custom),
+        "apply_patch" => Ok(Tool::ApplyPatch {
+            allowed_callers: super::shell::direct(fields)?,
+        }),
         "mcp" => super::mcp::tool(fields).map(Tool::Mcp),
         other => Err(fields.unknown("type", other, KINDS)),
     }
@@ -146,6 +162,17 @@ pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
     if kind != "auto" {
         return Err(fields.unknown("type", &kind, "`auto`"));
     }
+    let (file_ids, memory_limit) = container_options(&fields)?;
+    Ok(Container::Auto(AutoContainer {
+        r#type: kind,
+        file_ids,
+        memory_limit,
+        shared: false,
+    }))
+}
+
+/// Parses the files and the memory limit of a new container.
+pub(super) fn container_options(fields: &Fields<'_>) -> Result<(Vec<String>, Option<String>), ApiError> {
     let memory_limit = fields.text("memory_limit")?;
     if let Some(limit) = &memory_limit
         && !["1g", "4g", "16g", "64g"].contains(&limit.as_str())
@@ -159,12 +186,7 @@ pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
             return Err(network.unknown("type", &kind, known));
         }
     }
-    Ok(Container::Auto(AutoContainer {
-        r#type: kind,
-        file_ids: fields.texts("file_ids")?,
-        memory_limit,
-        shared: false,
-    }))
+    Ok((fields.texts("file_ids")?, memory_limit))
 }
 
 /// Parses `tool_choice`, an object with `chosen`; the tools that it names must be offered.
@@ -223,6 +245,9 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
     let (key, name) = match fields.required("type")?.as_str() {
         "function" => ("name", super::namespace::chosen(fields, tools)?),
         "code_interpreter" => ("type", ToolName::CodeInterpreter),
+        "custom" => ("name", super::custom::chosen(fields, tools)?),
+        "shell" => ("type", ToolName::Shell),
+        "apply_patch" => ("type", ToolName::ApplyPatch),
         "mcp" => (
             "server_label",
             ToolName::Mcp {
@@ -231,7 +256,8 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
             },
         ),
         other => {
-            let known = "`function`, `code_interpreter`, `mcp` or `allowed_tools`";
+            let known =
+                "`function`, `code_interpreter`, `shell`, `apply_patch`, `custom`, `mcp` or `allowed_tools`";
             return Err(fields.unknown("type", other, known));
         }
     };

@@ -3,6 +3,7 @@
 mod drafts;
 mod namespaces;
 mod requests;
+mod shell;
 
 use serde_json::{Value, json};
 

@@ -132,7 +132,7 @@ fn an_unsupported_hosted_tool_is_rejected_with_a_fix() {
     let error = parse(&json!({"model": "m", "input": "x", "tools": tools})).unwrap_err();
     assert_eq!(
         error.message,
-        "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `code_interpreter` or `mcp`; \
-         this server has no other tools, so leave it out"
+        "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `code_interpreter`, `shell`, \
+         `apply_patch`, `custom` or `mcp`; this server has no other tools, so leave it out"
     );
 }

@@ -2,9 +2,14 @@
 
 use std::collections::HashMap;
 
+use futures_util::FutureExt as _;
+
+use crate::error::Result;
 use crate::execution::{ProducedFile, SkippedFile};
+use crate::session::Session;
 use crate::session::contents::Contents;
 use crate::session::contents::files::{ROOTS, StoredFiles, is_ignored, note_skipped, state_of};
+use crate::session::request::Effects;
 use crate::session::runtime::Runtime;
 
 /// The folder that commands write results to.
@@ -27,6 +32,18 @@ pub(crate) struct Outputs {
 pub(in crate::session) struct HandedOver {
     stamp: Option<u64>,
     seen: HashMap<String, (u64, i64)>,
+}
+
+impl Session {
+    /// Stores the files that processes have made or changed, as those of a cell.
+    pub(crate) async fn collect_files(&self) -> Result<(Vec<ProducedFile>, Vec<SkippedFile>)> {
+        self.ask(Effects::FILES, |actor| {
+            let (runtime, contents, _) = actor.parts();
+            runtime.has_files |= runtime.sandbox.is_some();
+            async move { Ok(runtime.collect(contents).await) }.boxed()
+        })
+        .await
+    }
 }
 
 impl Runtime {

@@ -128,7 +128,7 @@ pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<
             headers: Secrets::default(),
         }));
     }
-    tools::unlike_the_interpreter(&found)?;
+    tools::unlike_fixed_tools(&found)?;
     Ok(RequestTools {
         tools: found,
         version,

@@ -1,0 +1,195 @@
+//! Patches that the model writes for the client's files. Their syntax is checked before the client gets
+//! them: one that nobody could apply goes back to the model. Nothing is applied here.
+//!
+//! ```text
+//! update_file:  ( @@ line to search for ...   lines after ` `, `+` or `-` ...   *** End of File ) ...
+//! create_file:  lines after `+` ...
+//! ```
+
+use serde_json::{Value, json};
+
+use crate::wire::{CallKind, Function, PatchOperation};
+
+/// Line that ends a section whose context ends with the file.
+const END_OF_FILE: &str = "*** End of File";
+
+/// Returns the tool as models know it.
+pub(super) fn function() -> Function {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+            "path": {"type": "string", "description": "The file, relative to the root of the workspace."},
+            "diff": {
+                "type": "string",
+                "description": "With `create_file`: every line of the file after a `+`. With `update_file`: \
+                                one or more sections, each an optional head `@@ LINE`, where LINE is a line \
+                                of the file above the change such as `@@ def main():`, and then a few \
+                                unchanged lines after a space, removed lines after `-` and added lines \
+                                after `+`. There are no line numbers.",
+            },
+        },
+        "required": ["type", "path"],
+        "additionalProperties": false,
+    });
+    Function {
+        name: CallKind::Patch.function().to_owned(),
+        description: Some(
+            "Creates, changes or deletes one file of the user's workspace. Call it once for each file; the \
+             result says whether the patch could be applied."
+                .to_owned(),
+        ),
+        parameters: parameters.as_object().cloned(),
+        strict: None,
+        output_schema: None,
+        allowed_callers: None,
+    }
+}
+
+/// Reads the arguments of a call; the error is for the model.
+pub(super) fn operation(arguments: &str) -> Result<PatchOperation, String> {
+    let read = || {
+        let mut read: Value = serde_json::from_str(arguments)
+            .map_err(|error| format!("the arguments are not JSON: {error}"))?;
+        // Some models know the form of the item.
+        if let Some(operation) = read.get_mut("operation").filter(|it| it.is_object()) {
+            read = operation.take();
+        }
+        let operation: PatchOperation = serde_json::from_value(read).map_err(|error| error.to_string())?;
+        check(&operation)?;
+        Ok::<_, String>(operation)
+    };
+    read().map_err(|problem| format!("The patch was not applied: {problem}."))
+}
+
+fn check(operation: &PatchOperation) -> Result<(), String> {
+    let path = operation.path();
+    if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        return Err(format!(
+            "the path `{path}` is not below the workspace; send one that is relative to its root"
+        ));
+    }
+    match operation {
+        PatchOperation::CreateFile { diff, .. } => check_added(diff),
+        PatchOperation::UpdateFile { diff, .. } => check_sections(diff),
+        PatchOperation::DeleteFile { .. } => Ok(()),
+    }
+}
+
+fn lines(diff: &str) -> Result<Vec<&str>, String> {
+    if diff.trim().is_empty() {
+        return Err("`diff` is empty".to_owned());
+    }
+    Ok(diff.lines().collect())
+}
+
+fn check_added(diff: &str) -> Result<(), String> {
+    for (number, line) in lines(diff)?.iter().enumerate() {
+        if !line.starts_with('+') {
+            return Err(invalid(number, line, "every line of a new file begins with `+`"));
+        }
+    }
+    Ok(())
+}
+
+fn check_sections(diff: &str) -> Result<(), String> {
+    let lines = lines(diff)?;
+    // Whether lines may follow, and whether the section has any.
+    let (mut open, mut empty) = (true, true);
+    let mut headed = false;
+    for (number, line) in lines.iter().enumerate() {
+        if *line == "@@" || line.starts_with("@@ ") {
+            if is_numbered(line) {
+                let fix = "sections have no line numbers; use `@@`, or `@@ ` and a line of the file";
+                return Err(invalid(number, line, fix));
+            }
+            (open, empty, headed) = (true, true, true);
+        } else if *line == END_OF_FILE {
+            if empty {
+                return Err(invalid(number, line, "the section before it has no lines"));
+            }
+            open = false;
+        } else if line.starts_with("*** ") {
+            let fix = "send the changes of one file, without the frame of a patch";
+            return Err(invalid(number, line, fix));
+        } else if !open {
+            return Err(invalid(number, line, "the next section begins with `@@`"));
+        } else if !(line.is_empty() || line.starts_with([' ', '+', '-'])) {
+            let fix = "lines begin with a space, `+` or `-`, and sections with `@@`";
+            return Err(invalid(number, line, fix));
+        } else {
+            empty = false;
+        }
+    }
+    if empty && headed {
+        return Err("the last section has no lines".to_owned());
+    }
+    Ok(())
+}
+
+/// Returns whether a head is one of a unified diff, such as `@@ -1,3 +1,4 @@`.
+fn is_numbered(head: &str) -> bool {
+    let mut words = head.split(' ').skip(1);
+    let range = |word: Option<&str>, sign: char| {
+        let digits = word.and_then(|word| word.strip_prefix(sign)).unwrap_or_default();
+        digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.chars().all(|c| c.is_ascii_digit() || c == ',')
+    };
+    range(words.next(), '-') && range(words.next(), '+')
+}
+
+fn invalid(number: usize, line: &str, fix: &str) -> String {
+    let shown: String = line.chars().take(80).collect();
+    format!("line {} of `diff` is `{shown}`, and {fix}", number + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(diff: &str) -> Result<PatchOperation, String> {
+        operation(&json!({"type": "update_file", "path": "src/a.py", "diff": diff}).to_string())
+    }
+
+    #[test]
+    fn patches_that_clients_apply_are_read() {
+        for diff in [
+            "@@ def total(xs):\n-    return 0\n+    return sum(xs)\n",
+            " a\n-b\n+c",
+            "@@ class A\n@@ def f\n x\n\n-y\n",
+            "@@\n-a\n@@\n+b\n*** End of File\n@@ x\n-y",
+            "+++ is an added line\n--- is a removed one",
+        ] {
+            assert!(update(diff).is_ok(), "{diff:?}");
+        }
+        let created = json!({"type": "create_file", "path": "a", "diff": "+x\n+\n+y"}).to_string();
+        assert!(operation(&created).is_ok());
+        let nested = json!({"operation": {"type": "delete_file", "path": "a"}}).to_string();
+        let path = "a".to_owned();
+        assert_eq!(operation(&nested), Ok(PatchOperation::DeleteFile { path }));
+    }
+
+    #[test]
+    fn a_patch_that_nobody_can_apply_is_explained() {
+        for (diff, problem) in [
+            ("", "`diff` is empty"),
+            ("return 0", "line 1 of `diff` is `return 0`"),
+            ("@@ -1,2 +1,3 @@\n-a", "no line numbers"),
+            ("*** Begin Patch\n*** Update File: a", "without the frame"),
+            ("@@ f\n", "the last section has no lines"),
+            (" a\n*** End of File\n-b", "the next section begins with `@@`"),
+            ("*** End of File", "has no lines"),
+        ] {
+            let told = update(diff).unwrap_err();
+            assert!(told.contains(problem), "{diff:?}: {told}");
+        }
+        for path in ["/etc/passwd", "../a", "a/../../b", ""] {
+            let told = operation(&json!({"type": "delete_file", "path": path}).to_string()).unwrap_err();
+            assert!(told.contains("not below the workspace"), "{path}: {told}");
+        }
+        let plain = operation(&json!({"type": "create_file", "path": "a", "diff": "x"}).to_string());
+        assert!(plain.unwrap_err().contains("begins with `+`"));
+        assert!(operation("{").unwrap_err().contains("not JSON"));
+        assert!(operation("{\"type\": \"move\"}").unwrap_err().contains("move"));
+    }
+}

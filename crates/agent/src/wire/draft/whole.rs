@@ -1,0 +1,54 @@
+//! Calls that the client gets whole, because it cannot use half of one.
+
+use super::Draft;
+use crate::wire::custom::CustomCall;
+use crate::wire::event::EventKind;
+use crate::wire::item::{Item, ItemStatus};
+use crate::wire::local_shell::LocalShellCall;
+use crate::wire::patch::PatchCall;
+
+impl Draft {
+    /// Writes a whole change of a file. Its diff has no events: OpenAI's own clients fail at them.
+    pub fn whole_patch_call(&mut self, call: PatchCall) {
+        let begun = PatchCall {
+            status: ItemStatus::InProgress,
+            operation: call.operation.begun(),
+            ..call.clone()
+        };
+        let index = self.add(Item::ApplyPatchCall(begun));
+        self.response.output[index] = Item::ApplyPatchCall(call);
+        self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes a whole command, which has no other events.
+    pub fn whole_local_shell_call(&mut self, call: LocalShellCall) {
+        let index = self.add(Item::LocalShellCall(LocalShellCall {
+            status: ItemStatus::InProgress,
+            ..call
+        }));
+        self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes a whole call of a tool that takes one text.
+    pub fn whole_custom_call(&mut self, call: CustomCall) {
+        let index = self.add(Item::CustomToolCall(CustomCall {
+            status: ItemStatus::InProgress,
+            input: String::new(),
+            ..call.clone()
+        }));
+        let input = call.input.clone();
+        self.response.output[index] = Item::CustomToolCall(call);
+        let (item_id, output_index) = self.at(index);
+        self.tell(EventKind::CustomInputDelta {
+            item_id: item_id.clone(),
+            output_index,
+            delta: input.clone(),
+        });
+        self.tell(EventKind::CustomInputDone {
+            item_id,
+            output_index,
+            input,
+        });
+        self.close(index, ItemStatus::Completed);
+    }
+}

@@ -1,0 +1,83 @@
+//! Tools that take one text in a request, choices of them, and their items of earlier responses.
+
+use super::fields::{Fields, RequestFields as _};
+use super::items::{call_id, result};
+use super::tools::{name, namespace};
+use crate::wire::custom::{CustomCall, CustomCallOutput, CustomFormat, CustomTool, GrammarSyntax};
+use crate::wire::error::ApiError;
+use crate::wire::item::ItemStatus;
+use crate::wire::tool::{Tool, ToolName};
+
+/// Parses `{"type": "custom"}`.
+pub(super) fn tool(fields: &Fields<'_>) -> Result<CustomTool, ApiError> {
+    if fields.flag("async")? == Some(true) {
+        let path = fields.path("async");
+        let message =
+            format!("`{path}` is not supported: calls are answered in the next request; leave it out");
+        return Err(ApiError::invalid(path, "unsupported_parameter", message));
+    }
+    Ok(CustomTool {
+        name: name(fields, "name")?,
+        description: fields.text("description")?,
+        format: match fields.fields("format")? {
+            None => CustomFormat::Text,
+            Some(format) => self::format(&format)?,
+        },
+        allowed_callers: super::shell::direct(fields)?,
+    })
+}
+
+fn format(fields: &Fields<'_>) -> Result<CustomFormat, ApiError> {
+    match fields.required("type")?.as_str() {
+        "text" => Ok(CustomFormat::Text),
+        "grammar" => Ok(CustomFormat::Grammar {
+            syntax: match fields.required("syntax")?.as_str() {
+                "lark" => GrammarSyntax::Lark,
+                "regex" => GrammarSyntax::Regex,
+                other => return Err(fields.unknown("syntax", other, "`lark` or `regex`")),
+            },
+            definition: fields.required("definition")?,
+        }),
+        other => Err(fields.unknown("type", other, "`text` or `grammar`")),
+    }
+}
+
+/// Parses which tool a choice names; the namespace may be omitted, as it is for a function.
+pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
+    let (name, given) = (name(fields, "name")?, namespace(fields)?);
+    let all = tools.iter().flat_map(Tool::customs);
+    let mut same = all.filter(|(_, custom)| custom.name == name);
+    let namespace = match given {
+        Some(given) => Some(given),
+        None => same
+            .next()
+            .and_then(|(within, _)| within.map(|within| within.name.clone())),
+    };
+    Ok(ToolName::Custom { name, namespace })
+}
+
+/// Parses `custom_tool_call` of an earlier response.
+pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Result<CustomCall, ApiError> {
+    Ok(CustomCall {
+        id,
+        status,
+        call_id: call_id(fields)?,
+        name: name(fields, "name")?,
+        namespace: namespace(fields)?,
+        input: fields.required("input")?,
+    })
+}
+
+/// Parses `custom_tool_call_output`.
+pub(super) fn output(
+    fields: &Fields<'_>,
+    id: String,
+    status: ItemStatus,
+) -> Result<CustomCallOutput, ApiError> {
+    Ok(CustomCallOutput {
+        id,
+        status,
+        call_id: call_id(fields)?,
+        output: result(fields)?,
+    })
+}

@@ -1,0 +1,322 @@
+//! Commands of a shell over one session: those of one call run at the same time, each in a separate
+//! shell, and what they leave running continues as a process of the session.
+//!
+//! ```text
+//! {commands} ──> a process each ──> output up to a length, exit code ──> files, as a cell leaves them
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{ToolDefinition, ToolEffect, ToolResult, Toolset, ToolsetKind, Watch};
+use crate::error::{Error, Result};
+use crate::execution::{ProducedFile, SkippedFile};
+use crate::session::Session;
+use crate::session::processes::ProcessStream;
+
+mod command;
+mod listener;
+mod streams;
+
+use listener::CommandListener;
+
+/// The name of the tool.
+pub const SHELL: &str = "shell";
+/// Maximum number of commands in a call.
+pub const MAX_COMMANDS: usize = 64;
+/// Maximum size in bytes of a command.
+pub const MAX_COMMAND: usize = 100 << 10;
+/// Maximum number of characters of a command's output, and the number if a call names none.
+pub const MAX_OUTPUT: usize = 200_000;
+const OUTPUT: usize = 10_000;
+/// Maximum number of commands that run at the same time.
+const AT_ONCE: usize = 8;
+
+/// The toolset. No configuration names it: requests of the Responses API do.
+pub const KIND: ToolsetKind = ToolsetKind {
+    name: SHELL,
+    summary: "Run commands of a shell",
+    about: "How to work with commands",
+    prelude: &[],
+    on_results: false,
+    definitions: |terms| vec![definition(terms.max_timeout)],
+    prompt: |_| String::new(),
+    open: |interpreter, session, terms| {
+        let shell = Shell {
+            session,
+            timeout: interpreter.limits().cell_timeout.min(terms.max_timeout),
+            max_timeout: terms.max_timeout,
+            listener: terms.listener.clone(),
+        };
+        Box::pin(async { Ok(Arc::new(shell) as Arc<dyn Toolset>) })
+    },
+};
+
+/// Listener to the commands of a call. If it is closed, they are ended.
+pub type ShellListener = mpsc::Sender<ShellEvent>;
+
+/// Progress of a command, which has an index in its call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShellEvent {
+    /// It wrote text.
+    Wrote {
+        /// Index of the command.
+        command: usize,
+        /// Stream that it wrote to.
+        stream: ProcessStream,
+        /// The text.
+        text: String,
+    },
+    /// It ended.
+    Ended {
+        /// Index of the command.
+        command: usize,
+        /// Its result.
+        report: CommandReport,
+    },
+}
+
+/// Result of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CommandReport {
+    /// Text that it wrote to stdout.
+    pub stdout: String,
+    /// Text that it wrote to stderr.
+    pub stderr: String,
+    /// Number of characters of both that were left out at the end.
+    pub left_out: u64,
+    /// Its end.
+    pub end: CommandOutcome,
+}
+
+/// End of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandOutcome {
+    /// It exited with this code, which is 128 + n after signal n.
+    Exited(i32),
+    /// It was ended after this number of milliseconds.
+    TimedOut(u64),
+}
+
+/// Result of the commands of a call.
+#[derive(Debug, Serialize)]
+pub struct ShellReport {
+    /// The commands' results, in their order.
+    pub commands: Vec<CommandReport>,
+    /// New and changed files.
+    pub files: Vec<ProducedFile>,
+    /// Files that were not stored, with reasons.
+    pub skipped_files: Vec<SkippedFile>,
+}
+
+/// Arguments of the tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellArguments {
+    /// The commands.
+    pub commands: Vec<String>,
+    /// Maximum time of each command in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Maximum number of characters of each command's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_length: Option<u64>,
+}
+
+impl ShellArguments {
+    /// Reads arguments; the error is for the model.
+    pub fn parse(arguments: Value) -> std::result::Result<Self, String> {
+        let read: Self = serde_json::from_value(arguments).map_err(|error| {
+            let problem = crate::json_error::describe(&error);
+            format!("{problem}; send `commands` as a list of strings")
+        })?;
+        let count = read.commands.len();
+        if count == 0 || read.commands.iter().any(|command| command.trim().is_empty()) {
+            return Err("`commands` has an empty command, or none; send at least one command".to_owned());
+        }
+        if count > MAX_COMMANDS {
+            return Err(format!(
+                "`commands` has {count} commands; at most {MAX_COMMANDS} are allowed in one call"
+            ));
+        }
+        let fits = |command: &String| command.len() <= MAX_COMMAND && !command.contains('\0');
+        if !read.commands.iter().all(fits) {
+            return Err(format!(
+                "a command has more than {MAX_COMMAND} bytes, or a NUL character; write a script to a file \
+                 and run it"
+            ));
+        }
+        if read.timeout_ms == Some(0) {
+            return Err("`timeout_ms` is 0; it must be at least 1".to_owned());
+        }
+        Ok(read)
+    }
+}
+
+/// Commands over one session.
+#[derive(Debug)]
+struct Shell {
+    session: Session,
+    timeout: Duration,
+    max_timeout: Duration,
+    listener: Option<ShellListener>,
+}
+
+impl Toolset for Shell {
+    fn definitions(&self) -> Vec<ToolDefinition> {
+        vec![definition(self.max_timeout)]
+    }
+
+    fn call<'a>(
+        &'a self,
+        _tool: &'a str,
+        arguments: Value,
+        _watch: Watch<'a>,
+    ) -> BoxFuture<'a, Result<ToolResult>> {
+        Box::pin(async move {
+            let arguments = ShellArguments::parse(arguments).map_err(|reason| Error::Argument {
+                name: "arguments",
+                missing: false,
+                reason,
+            })?;
+            let run = self.run(&arguments);
+            match &self.listener {
+                None => run.await,
+                // Dropping the commands ends them.
+                Some(listener) => tokio::select! {
+                    ran = run => ran,
+                    () = listener.closed() => Err(Error::Closed),
+                },
+            }
+        })
+    }
+
+    fn prompt(&self) -> String {
+        String::new()
+    }
+}
+
+impl Shell {
+    async fn run(&self, arguments: &ShellArguments) -> Result<ToolResult> {
+        let timeout = arguments.timeout_ms.map_or(self.timeout, Duration::from_millis);
+        let timeout = timeout.min(self.max_timeout);
+        let length = arguments.max_output_length.map_or(OUTPUT, |length| {
+            usize::try_from(length).unwrap_or(MAX_OUTPUT).min(MAX_OUTPUT)
+        });
+        let commands = arguments.commands.clone().into_iter().enumerate();
+        let commands = stream::iter(commands)
+            .map(|(index, command)| async move { self.run_one(index, &command, timeout, length).await })
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let (files, skipped_files) = self.session.collect_files().await?;
+        Ok(ToolResult::Commands(Box::new(ShellReport {
+            commands,
+            files,
+            skipped_files,
+        })))
+    }
+
+    async fn run_one(
+        &self,
+        index: usize,
+        command: &str,
+        timeout: Duration,
+        length: usize,
+    ) -> Result<CommandReport> {
+        let listener = CommandListener {
+            listener: self.listener.as_ref(),
+            command: index,
+        };
+        let report = command::run(&self.session, command, timeout, length, &listener).await?;
+        listener.ended(&report).await;
+        Ok(report)
+    }
+}
+
+/// Returns the tool as models know it.
+pub fn definition(max_timeout: Duration) -> ToolDefinition {
+    let seconds = max_timeout.as_secs();
+    ToolDefinition::new(
+        SHELL,
+        "Run commands",
+        "Runs commands of bash in a sandbox and returns the output and the exit code of each. The \
+         commands of one call run at the same time, each in a separate shell: they share files, and \
+         no variables or working directory. To run commands one after the other, join them with `&&` \
+         or `;`, or send them in several calls. There is no terminal, and commands cannot ask \
+         questions. A process that a command leaves in the background continues until the sandbox \
+         ends, so servers can be used in later calls; a command that reaches its timeout is ended with \
+         everything that it started.",
+        json!({
+            "type": "object",
+            "properties": {
+                "commands": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": MAX_COMMANDS,
+                    "description": "The commands.",
+                },
+                "timeout_ms": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": format!(
+                        "Milliseconds that each command may run; at most {}.",
+                        u128::from(seconds) * 1000
+                    ),
+                },
+                "max_output_length": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": format!(
+                        "Characters of stdout and stderr together that are returned of each command: \
+                         {OUTPUT} by default, at most {MAX_OUTPUT}."
+                    ),
+                },
+            },
+            "required": ["commands"],
+            "additionalProperties": false,
+        }),
+        ToolEffect::Changes,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_cannot_be_run_are_explained() {
+        let parse = |arguments: Value| ShellArguments::parse(arguments).unwrap_err();
+        for (arguments, problem) in [
+            (json!({}), "commands"),
+            (json!({"commands": "ls"}), "list of strings"),
+            (json!({"commands": []}), "at least one command"),
+            (json!({"commands": ["ls", " "]}), "empty command"),
+            (json!({"commands": vec!["ls"; MAX_COMMANDS + 1]}), "at most 64"),
+            (
+                json!({"commands": ["x".repeat(MAX_COMMAND + 1)]}),
+                "write a script",
+            ),
+            (json!({"commands": ["a\0b"]}), "NUL"),
+            (json!({"commands": ["ls"], "timeout_ms": 0}), "`timeout_ms` is 0"),
+            (json!({"commands": ["ls"], "timeout_ms": -1}), "timeout_ms"),
+        ] {
+            let told = parse(arguments.clone());
+            assert!(told.contains(problem), "{arguments}: {told}");
+        }
+    }
+
+    #[test]
+    fn absent_limits_are_the_defaults() {
+        let read = ShellArguments::parse(json!({"commands": ["ls"], "timeout_ms": null})).unwrap();
+        assert_eq!(read.commands, ["ls"]);
+        assert_eq!((read.timeout_ms, read.max_output_length), (None, None));
+    }
+}
