@@ -93,6 +93,7 @@ pub fn check(root: &Path) -> Result<TidyReport> {
     report.violations.extend(session::violations(&files));
     report.violations.extend(style::violations(&files));
     report.violations.extend(Cycles::of(&files).violations());
+    report.violations.extend(cycles::file_violations(&files));
     report.violations.extend(types.repeated());
     report.violations.extend(types.unused());
     Ok(report)

@@ -1,5 +1,7 @@
 //! Reasons that a checkpoint could not be made or used.
 
+use cellblock_protocol::Obstacle;
+
 /// Maximum number of checkpoints of a session.
 pub const MAX_CHECKPOINTS: usize = 8;
 /// Maximum number of characters of a checkpoint's name.
@@ -113,6 +115,27 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
+    /// Returns the refusal of an action because of an obstacle.
+    pub(crate) fn refused(action: &'static str, obstacle: &Obstacle) -> Self {
+        let remedy = match obstacle {
+            Obstacle::PythonThreads | Obstacle::Threads { .. } | Obstacle::ThreadLimit => {
+                "stop them, or reset the session and do without the library that started them"
+            }
+            Obstacle::ChildProcesses | Obstacle::Process { .. } => "wait for it to end, or end it",
+            Obstacle::LockedFile
+            | Obstacle::RemovedFile
+            | Obstacle::SharedFile
+            | Obstacle::MappedFile
+            | Obstacle::HighDescriptor { .. } => "close it, or remove it",
+            _ => "close it, or delete what holds it, and try again",
+        };
+        Self::Refused {
+            action,
+            obstacle: obstacle.to_string(),
+            remedy,
+        }
+    }
+
     /// Returns a word for the kind of error.
     pub const fn code(&self) -> &'static str {
         match self {

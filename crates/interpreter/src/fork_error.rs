@@ -1,5 +1,7 @@
 //! Reasons that a session could not be forked.
 
+use cellblock_protocol::Obstacle;
+
 /// Maximum number of sessions of one fork.
 pub const MAX_FORKS: usize = 16;
 
@@ -37,6 +39,27 @@ pub enum ForkError {
 }
 
 impl ForkError {
+    /// Returns the refusal of a fork because of an obstacle.
+    pub(crate) fn refused(obstacle: &Obstacle) -> Self {
+        let remedy = match obstacle {
+            Obstacle::SharedMemory
+            | Obstacle::MappedFile
+            | Obstacle::RemovedMapping
+            | Obstacle::MissingMapping
+            | Obstacle::SharedMapping
+            | Obstacle::UnusualMapping
+            | Obstacle::TooManyMappings => "delete what holds it, and try again",
+            Obstacle::Volume | Obstacle::Egress | Obstacle::OwnRules | Obstacle::OwnFilter => {
+                "use a session without it"
+            }
+            _ => "end or close it, and try again",
+        };
+        Self::Refused {
+            obstacle: obstacle.to_string(),
+            remedy,
+        }
+    }
+
     /// Returns a word for the kind of error.
     pub const fn code(&self) -> &'static str {
         match self {

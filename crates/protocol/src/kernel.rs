@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CellError, CellNames, Finding, KernelOutcome, MessageSet, Output, Rejection, Variable};
+use crate::{
+    CellError, CellNames, Finding, KernelOutcome, MessageSet, Obstacle, Output, Rejection, Variable,
+};
 
 /// A message from the host to a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -466,7 +468,7 @@ pub enum FromKernel {
         pid: Option<u32>,
         /// The reason why there is no standby.
         #[serde(default)]
-        refused: Option<String>,
+        refused: Option<Obstacle>,
     },
     /// Answers `checkpoint`.
     Kept {
@@ -477,16 +479,16 @@ pub enum FromKernel {
         pid: Option<u32>,
         /// The reason why there is no copy.
         #[serde(default)]
-        refused: Option<String>,
+        refused: Option<Obstacle>,
         /// Estimate of the memory that the copy takes up at first, in bytes.
         #[serde(default)]
         bytes: u64,
         /// Number of the socket on which the copy waits, if it is the copy that answers.
         #[serde(default)]
         socket: u32,
-        /// Objects that a rollback would bring back and that cannot be moved to another sandbox.
+        /// Property that a rollback would bring back and that cannot be moved to another sandbox.
         #[serde(default)]
-        bound: Option<String>,
+        bound: Option<Obstacle>,
     },
 }
 

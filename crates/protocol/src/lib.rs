@@ -13,6 +13,7 @@ mod generation;
 mod guest;
 mod json;
 mod kernel;
+mod obstacle;
 mod output;
 mod schema;
 pub mod text;
@@ -31,6 +32,7 @@ pub use kernel::{
     Bundle, CallError, Card, CellMode, FetchEffect, FromKernel, Guard, InputFormat, Language, OutputLimits,
     Reference, Rescue, ToKernel,
 };
+pub use obstacle::Obstacle;
 pub use output::{
     Answer, Axes, Chart, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure,
     FigureLibrary, Image, ImageMime, Output, Primitive, Rich, Scalar, Series, SeriesKind,

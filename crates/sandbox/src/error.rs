@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_protocol::Obstacle;
+
 pub use crate::shortage::Shortage;
 
 /// A result of this crate.
@@ -69,6 +71,8 @@ pub(crate) enum SandboxErrorKind {
          one; set the launcher to a `cellblock` executable"
     )]
     NoLauncher,
+    #[error("move a kernel: it has {0}")]
+    Immovable(Obstacle),
     #[error("{error}")]
     Backend {
         blame: Blame,
@@ -132,9 +136,10 @@ impl Error {
             | SandboxErrorKind::NoRoom { .. }
             | SandboxErrorKind::Full { .. }
             | SandboxErrorKind::Processes { .. } => Blame::Capacity,
-            SandboxErrorKind::Guest { .. } | SandboxErrorKind::NoLauncher | SandboxErrorKind::Request(_) => {
-                Blame::Caller
-            }
+            SandboxErrorKind::Guest { .. }
+            | SandboxErrorKind::NoLauncher
+            | SandboxErrorKind::Immovable(_)
+            | SandboxErrorKind::Request(_) => Blame::Caller,
         }
     }
 
@@ -157,6 +162,7 @@ impl Error {
             | SandboxErrorKind::MissingProtection { .. }
             | SandboxErrorKind::Guest { .. }
             | SandboxErrorKind::NoLauncher
+            | SandboxErrorKind::Immovable(_)
             | SandboxErrorKind::Request(_) => Retry::Never,
         }
     }
@@ -180,6 +186,7 @@ impl Error {
             | SandboxErrorKind::NoRoom { .. }
             | SandboxErrorKind::Guest { .. }
             | SandboxErrorKind::NoLauncher
+            | SandboxErrorKind::Immovable(_)
             | SandboxErrorKind::Request(_) => Effect::None,
         }
     }
@@ -198,6 +205,14 @@ impl Error {
     pub fn guest_refusal(&self) -> Option<(&str, &str)> {
         match &self.0 {
             SandboxErrorKind::Guest { code, reason, .. } => Some((code, reason)),
+            _ => None,
+        }
+    }
+
+    /// Returns the obstacle that keeps a kernel from being moved to another sandbox.
+    pub fn obstacle(&self) -> Option<&Obstacle> {
+        match &self.0 {
+            SandboxErrorKind::Immovable(obstacle) => Some(obstacle),
             _ => None,
         }
     }

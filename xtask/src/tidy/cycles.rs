@@ -1,13 +1,18 @@
-//! No cycle of imports inside a crate crosses a folder.
+//! No cycle of imports inside a crate crosses a folder, and those of files stay small.
 //!
 //! The nodes are a crate's top-level modules, the edges their imports. Modules that are single
-//! files may import each other; a cycle through a folder is a violation.
+//! files may import each other; a cycle through a folder is a violation. Inside some folders, the
+//! nodes are the files, and no cycle may have more of them than a ceiling.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Violation;
-use super::modules::{self, CratePath};
+use super::modules::{self, CratePath, PathKind};
 use super::tree::File;
+
+mod files;
+
+pub(super) use files::violations as file_violations;
 
 /// One import that an edge stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +21,10 @@ struct ImportSite {
     line: usize,
 }
 
+/// Imports between modules or files, by their names.
+#[derive(Debug, Default)]
+struct ImportGraph(BTreeMap<String, BTreeMap<String, ImportSite>>);
+
 /// The top-level modules of one crate.
 #[derive(Debug, Default)]
 struct Package {
@@ -23,7 +32,7 @@ struct Package {
     modules: BTreeSet<String>,
     /// Modules of the names that the crate's root imports.
     root: BTreeMap<String, String>,
-    imports: BTreeMap<String, BTreeMap<String, ImportSite>>,
+    imports: ImportGraph,
 }
 
 /// Cycles of all crates.
@@ -66,47 +75,15 @@ impl Cycles {
     }
 }
 
-impl Package {
-    fn add(&mut self, module: &[&str]) {
-        let Some(top) = module.first() else { return };
-        self.modules.insert((*top).to_owned());
-        if module.len() > 1 {
-            self.folders.insert((*top).to_owned());
-        }
-    }
-
-    fn learn_names(&mut self, uses: Vec<CratePath>) {
-        for used in uses {
-            if used.path.len() > 1 && self.modules.contains(&used.path[0]) {
-                self.root.insert(used.name, used.path[0].clone());
-            }
-        }
-    }
-
-    fn learn_imports(&mut self, file: &File, module: &[&str]) {
-        let from = module[0];
-        for CratePath { path, line, .. } in modules::used(file.tokens(), module) {
-            let Some(first) = path.first() else { continue };
-            let to = if self.modules.contains(first) {
-                first
-            } else if let Some(behind) = self.root.get(first) {
-                behind
-            } else {
-                continue;
-            };
-            if to != from {
-                let place = ImportSite {
-                    path: file.path.clone(),
-                    line,
-                };
-                let edges = self.imports.entry(from.to_owned()).or_default();
-                edges.entry(to.clone()).or_insert(place);
-            }
-        }
+impl ImportGraph {
+    /// Adds an import, whose first place is kept.
+    fn add(&mut self, from: &str, to: &str, place: ImportSite) {
+        let targets = self.0.entry(from.to_owned()).or_default();
+        targets.entry(to.to_owned()).or_insert(place);
     }
 
     fn targets(&self, from: &str) -> impl Iterator<Item = &str> {
-        let edges = self.imports.get(from);
+        let edges = self.0.get(from);
         edges.into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
 
@@ -134,15 +111,53 @@ impl Package {
         }
         reached
     }
+}
+
+impl Package {
+    fn add(&mut self, module: &[&str]) {
+        let Some(top) = module.first() else { return };
+        self.modules.insert((*top).to_owned());
+        if module.len() > 1 {
+            self.folders.insert((*top).to_owned());
+        }
+    }
+
+    fn learn_names(&mut self, uses: Vec<CratePath>) {
+        for used in uses.into_iter().filter(|used| used.kind != PathKind::Code) {
+            if used.path.len() > 1 && self.modules.contains(&used.path[0]) {
+                self.root.insert(used.name, used.path[0].clone());
+            }
+        }
+    }
+
+    fn learn_imports(&mut self, file: &File, module: &[&str]) {
+        let from = module[0];
+        for CratePath { path, line, .. } in modules::used(file.tokens(), module) {
+            let Some(first) = path.first() else { continue };
+            let to = if self.modules.contains(first) {
+                first
+            } else if let Some(behind) = self.root.get(first) {
+                behind
+            } else {
+                continue;
+            };
+            if to != from {
+                let path = file.path.clone();
+                self.imports.add(from, to, ImportSite { path, line });
+            }
+        }
+    }
 
     /// Lists the imports of and by folders that are on a cycle: every cycle through a folder has two of them.
     fn cyclic(&self) -> Vec<(&str, &str)> {
         let names = self.modules.iter().map(String::as_str);
-        let reached: BTreeMap<&str, BTreeSet<&str>> = names.map(|name| (name, self.reached(name))).collect();
+        let reached: BTreeMap<&str, BTreeSet<&str>> =
+            names.map(|name| (name, self.imports.reached(name))).collect();
         let on_one = |a: &str, b: &str| reached[a].contains(b) && reached[b].contains(a);
         let crosses = |a: &str, b: &str| self.folders.contains(a) || self.folders.contains(b);
         let edges = self
             .imports
+            .0
             .iter()
             .flat_map(|(from, edges)| edges.keys().map(|to| (from.as_str(), to.as_str())));
         edges
@@ -151,10 +166,10 @@ impl Package {
     }
 
     fn violation(&self, from: &str, to: &str) -> Violation {
-        let place = &self.imports[from][to];
-        let back = self.way(to, from).unwrap_or_default();
+        let place = &self.imports.0[from][to];
+        let back = self.imports.way(to, from).unwrap_or_default();
         let steps = back.windows(2).map(|pair| {
-            let ImportSite { path, line } = &self.imports[pair[0]][pair[1]];
+            let ImportSite { path, line } = &self.imports.0[pair[0]][pair[1]];
             format!("`{}` imports `{}` ({path}:{line})", pair[0], pair[1])
         });
         let steps: Vec<_> = steps.collect();
@@ -188,7 +203,7 @@ mod tests {
     #[test]
     fn a_cycle_through_a_folder_is_rejected_with_its_files() {
         let found = cycles(&[
-            ("lib.rs", "pub use c::Thing;"),
+            ("lib.rs", "mod c;\npub use c::Thing;"),
             ("a/mod.rs", "mod b;"),
             ("a/b.rs", "\nuse crate::Thing;"),
             ("c.rs", "use super::d;"),

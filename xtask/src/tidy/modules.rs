@@ -1,5 +1,7 @@
 //! Reads from Rust tokens which modules of its own crate a file uses.
 
+use std::collections::BTreeSet;
+
 use super::tokens::Token;
 use super::tree::File;
 
@@ -10,6 +12,18 @@ pub(super) struct CratePath {
     /// Name under which an import binds it.
     pub(super) name: String,
     pub(super) line: usize,
+    pub(super) kind: PathKind,
+}
+
+/// Kind of the place where a path is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathKind {
+    /// Code, or a macro.
+    Code,
+    /// A private import.
+    Import,
+    /// An import that others can use under its name.
+    Reexport,
 }
 
 /// Returns the crate's folder and the file's module, for a file of a crate's `src` that is not only
@@ -26,16 +40,23 @@ pub(super) fn place(file: &File) -> Option<(&str, Vec<&str>)> {
     Some((package, module))
 }
 
-/// Lists the paths below `crate::` that code in `module` names; for the crate's root, also those
-/// that it imports from its children.
+/// Lists the paths below `crate::` that code in `module` names, those into its children included.
 ///
-/// Tokens of macros are read, those of `#[cfg(test)]` modules are not.
+/// Tokens of macros are read. Those of `#[cfg(test)]` modules, `#[cfg(doc)]` imports and
+/// visibilities are not.
 pub(super) fn used(tokens: &[Token], module: &[&str]) -> Vec<CratePath> {
     let module: Vec<_> = module.iter().map(|part| (*part).to_owned()).collect();
     let mut reader = Reader {
         tokens,
         at: 0,
         used: Vec::new(),
+        kind: PathKind::Code,
+        children: tokens
+            .windows(3)
+            .filter(|it| it[0].text == "mod" && it[2].text == ";")
+            .map(|it| it[1].text.as_str())
+            .collect(),
+        depth: module.len(),
     };
     reader.block(&module);
     reader.used
@@ -45,11 +66,21 @@ struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
     used: Vec<CratePath>,
+    kind: PathKind,
+    /// Modules that the file declares.
+    children: BTreeSet<&'a str>,
+    /// Depth of the file's module.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
     fn text(&self, index: usize) -> &'a str {
         self.tokens.get(index).map_or("", |token| &token.text)
+    }
+
+    /// Returns the token before the current one.
+    fn before(&self) -> &'a str {
+        self.at.checked_sub(1).map_or("", |index| self.text(index))
     }
 
     /// Reads up to the closing brace of a module, or the end.
@@ -64,16 +95,11 @@ impl<'a> Reader<'a> {
                     self.inline_module(module);
                     continue;
                 }
-                "use" if module.is_empty() => {
-                    self.at += 1;
-                    self.path(Vec::new());
-                    continue;
-                }
-                "crate" if self.separated(self.at + 1) => {
-                    self.path(Vec::new());
-                    continue;
-                }
-                "super" if self.separated(self.at + 1) => {
+                "in" if self.before() == "(" => self.at += 1,
+                "use" if self.is_under("doc", self.at) => self.skip_to(";"),
+                "use" if self.text(self.at + 1) != "<" => self.kind = self.import_kind(),
+                ";" => self.kind = PathKind::Code,
+                part if self.separated(self.at + 1) && self.begins_inside(part, module) => {
                     self.path(module.to_vec());
                     continue;
                 }
@@ -90,13 +116,33 @@ impl<'a> Reader<'a> {
         self.at += 3;
         self.block(&[module, &[name]].concat());
         self.at += 1;
-        if self.is_for_tests(start) {
+        if self.is_under("test", start) {
             self.used.truncate(known);
         }
     }
 
-    fn is_for_tests(&self, keyword: usize) -> bool {
-        let attribute = ["#", "[", "cfg", "(", "test", ")", "]"];
+    /// Returns whether a path of the crate begins with this part.
+    fn begins_inside(&self, part: &str, module: &[String]) -> bool {
+        let child = module.len() == self.depth && self.before() != ":" && self.children.contains(part);
+        child || matches!(part, "crate" | "super" | "self")
+    }
+
+    fn import_kind(&self) -> PathKind {
+        match self.before() {
+            // The end of `pub` or `pub(…)`.
+            "pub" | ")" => PathKind::Reexport,
+            _ => PathKind::Import,
+        }
+    }
+
+    fn skip_to(&mut self, end: &str) {
+        while self.at < self.tokens.len() && self.text(self.at) != end {
+            self.at += 1;
+        }
+    }
+
+    fn is_under(&self, flag: &str, keyword: usize) -> bool {
+        let attribute = ["#", "[", "cfg", "(", flag, ")", "]"];
         let starts = keyword.checked_sub(attribute.len());
         starts.is_some_and(|start| (start..).zip(attribute).all(|(at, text)| self.text(at) == text))
     }
@@ -130,7 +176,13 @@ impl<'a> Reader<'a> {
         } else {
             path.last().cloned().unwrap_or_default()
         };
-        self.used.push(CratePath { path, name, line });
+        let kind = self.kind;
+        self.used.push(CratePath {
+            path,
+            name,
+            line,
+            kind,
+        });
     }
 
     fn tree(&mut self, path: &[String]) {
@@ -186,8 +238,27 @@ mod tests {
     #[test]
     fn the_root_imports_from_its_children() {
         assert_eq!(
-            paths("pub use a::B;\nuse self::c::D;\n", &[]),
-            ["1:a::B B", "2:c::D D"]
+            paths("mod a;\npub use a::B;\nuse self::c::D;\n", &[]),
+            ["2:a::B B", "3:c::D D"]
+        );
+    }
+
+    #[test]
+    fn a_module_uses_its_children_and_what_its_docs_and_visibilities_name_is_not_used() {
+        let text = "mod a;\n#[cfg(doc)]\nuse crate::d::E;\npub(in crate::x) use a::B;\n\
+                    pub(in super::super) fn f() -> impl C + use<> { a::g(b::a::h()) }\nuse a::I;\n";
+        let file = File::of("a.rs", text);
+        let kinds: Vec<_> = used(file.tokens(), &["x"])
+            .into_iter()
+            .map(|used| (used.path.join("::"), used.kind))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("x::a::B".to_owned(), PathKind::Reexport),
+                ("x::a::g".to_owned(), PathKind::Code),
+                ("x::a::I".to_owned(), PathKind::Import)
+            ]
         );
     }
 

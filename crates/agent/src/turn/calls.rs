@@ -12,13 +12,15 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::builder::{ResponseBuilder, Stop};
+use super::call_result::CallResult;
 use super::chart::{ChartOutcome, ChartRequest};
 use super::code_call::{ClientFunctions, CodeCall};
 use super::fetch::{self, Fetch, FetchResult};
+use super::runner::{CallSandbox, Runner};
 use super::shell::{self, ShellMoment};
-use super::step::{self, Call, CallPurpose, Stop};
+use super::step::{self, Call, CallPurpose};
 use super::toolset::ToolsetCall;
-use super::{CallResult, CallSandbox, ResponseBuilder, Runner};
 use crate::arguments::ArgumentsError;
 use crate::tools::{Callee, ServerTool};
 use crate::wire::{

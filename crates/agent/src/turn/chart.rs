@@ -7,8 +7,8 @@ use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::ToolResult;
 
-use super::ResponseBuilder;
-use super::research::DerivationOutcome;
+use super::builder::ResponseBuilder;
+use super::derived::DerivationOutcome;
 use super::toolset::ToolsetCall;
 use crate::wire::{FunctionOutput, McpCall, McpError, McpSlot};
 

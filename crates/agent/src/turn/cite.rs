@@ -1,6 +1,6 @@
 //! Finding the ranges of a model's text that refer to files made by its code.
 
-use super::OutputFile;
+use super::call_result::OutputFile;
 use crate::wire::Annotation;
 
 /// Cites files that a text names: each link `sandbox:/mnt/data/name`, else the first occurrence of

@@ -17,20 +17,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::functions::Functions;
+use super::functions::{CodeFunction, Functions};
 use crate::wire::Tool;
 
 /// The name that the client's functions have in code.
 pub const CLIENT_FUNCTIONS: &str = "tools";
-
-/// A function of the client that code may call.
-#[derive(Clone, Debug)]
-pub(super) struct CodeFunction {
-    pub(super) name: String,
-    pub(super) namespace: Option<String>,
-    /// Description of it for code.
-    pub(super) card: Card,
-}
 
 /// A call that code made, and that the client answers.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::alias::CanonicalDataset;
 use serde_json::{Value, json};
 
+use super::StepsEnd;
+use super::builder::{ResponseBuilder, Stop};
 use super::derived::AnswerArtifact;
 use super::outcome::TurnOutcome;
 use super::progress::TurnEnd;
 use super::research::Research;
-use super::step::Stop;
-use super::{ResponseBuilder, StepsEnd};
 use crate::wire::{COMMANDS, Item, ItemStatus, Message, Part, ReportedGap, Role, TurnReport};
 
 impl ResponseBuilder<'_> {

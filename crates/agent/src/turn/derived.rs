@@ -1,9 +1,11 @@
-//! The facts that a turn needs about a derivation.
+//! Results of derivations, and the facts that a turn needs about them.
 
+use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::contract::ArtifactKind;
 use cellblock_interpreter::derivation;
 use cellblock_interpreter::execution::Rejection;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Result of a call that derived.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +49,28 @@ impl DerivedFacts {
             attempts_left: derived.attempts_left,
             artifacts: artifacts.collect(),
             text: derived.for_model(tokens),
+        }
+    }
+}
+
+/// Result of code that derived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DerivationOutcome {
+    /// The facts that a turn needs.
+    pub told: DerivedFacts,
+    /// Emitted artifacts.
+    pub artifacts: Vec<ArtifactEnvelope>,
+    /// Result of the code.
+    pub result: Option<Value>,
+}
+
+impl DerivationOutcome {
+    /// Takes the facts from the result of a call; its text may have `tokens` tokens.
+    pub fn of(derived: &mut derivation::DerivationResult, tokens: usize) -> Self {
+        Self {
+            told: DerivedFacts::of(derived, tokens),
+            artifacts: std::mem::take(&mut derived.artifacts),
+            result: derived.result.take(),
         }
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use serde_json::{Map, Value};
 
-use super::ResponseBuilder;
-use super::step::Stop;
+use super::builder::{ResponseBuilder, Stop};
 use crate::metrics::ToolCall;
 use crate::tools::{Catalog, ServerTool};
 use crate::wire::{FunctionOutput, McpError, McpSlot, Tool};

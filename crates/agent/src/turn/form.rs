@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use cellblock_interpreter::toolset::shell::SHELL;
 use regex::Regex;
 
-use super::ResponseBuilder;
+use super::builder::ResponseBuilder;
 use super::functions::Functions;
 use super::step::{Call, CallPurpose, ModelStep};
 use super::{patch, shell};

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use cellblock_interpreter::connector::{Card, FetchEffect};
 use serde_json::{Value, json};
 
-use super::code_call::CodeFunction;
 use crate::tools::{free, qualified};
 use crate::wire::{CustomFormat, CustomTool, Function, Item, Namespace, Tool, ToolName};
 
@@ -29,6 +28,15 @@ pub(super) struct ClientFunction {
     card: Option<Card>,
     /// Format of its text, if it takes one.
     pub(super) custom: Option<CustomFormat>,
+}
+
+/// A function of the client that code may call.
+#[derive(Clone, Debug)]
+pub(super) struct CodeFunction {
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    /// Description of it for code.
+    pub(super) card: Card,
 }
 
 impl Functions {

@@ -16,6 +16,8 @@
 //! disconnects, the model and the code are stopped, unless the response runs in the background.
 
 mod best_effort;
+mod builder;
+mod call_result;
 mod calls;
 mod chart;
 mod cite;
@@ -45,13 +47,11 @@ mod toolset;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::toolset::ToolsetTerms;
 use cellblock_settings::clock;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -62,22 +62,22 @@ use crate::wire::{
     StreamEvent, TokenUsage, Tool,
 };
 
+pub use call_result::{CallResult, OutputFile};
 pub use code_call::{CLIENT_FUNCTIONS, client_functions};
-pub use derived::{AnswerArtifact, DerivedFacts};
+pub use derived::{AnswerArtifact, DerivationOutcome, DerivedFacts};
 pub use evidence::{Evidence, EvidenceRoom, KeptResult, NotKept};
 pub use fetch::whole_elsewhere;
 pub use plan::{ChartIntent, Plan};
-pub use research::{DerivationOutcome, DerivationTerms, Research};
-pub use runner::{CallResult, CallSandbox, OutputFile, Runner};
+pub use research::{DerivationTerms, Research};
+pub use runner::{CallSandbox, Runner};
 pub use session::{ExecutionView, SessionRunner, failed, tell};
 pub use suspended::SuspendedCode;
 pub use toolset::ToolsetCall;
 
+use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
-use code_call::CodeFunction;
 use functions::Functions;
-use progress::Progress;
-use step::{CallPurpose, ModelStep, Stop};
+use step::{CallPurpose, ModelStep};
 use suspended::Suspension;
 
 /// Answers requests with a model and a runner of its code.
@@ -107,39 +107,6 @@ impl std::fmt::Debug for Turn {
     }
 }
 
-/// Response under construction, and its receiver.
-struct ResponseBuilder<'a> {
-    draft: Draft,
-    events: mpsc::Sender<StreamEvent>,
-    ids: Ids,
-    runner: Arc<dyn Runner>,
-    /// Whether the request permits code.
-    code: bool,
-    /// Whether it permits commands of a shell in a container.
-    shell: bool,
-    /// Maximum time of a command.
-    max_timeout: Duration,
-    functions: Functions,
-    /// Those that code may call.
-    of_code: Arc<[CodeFunction]>,
-    /// Connectors that the request lends to its code.
-    lent: &'a [Arc<dyn Connector>],
-    /// Whether outputs of code are sent to the client.
-    outputs: bool,
-    /// Files that code made and that no text has cited yet.
-    made: Vec<OutputFile>,
-    /// Tools of servers.
-    catalog: Catalog,
-    /// Fetching and deriving, if the turn does any.
-    research: Option<&'a Research>,
-    progress: Progress,
-    /// Number of derivations that may still fail.
-    attempts: Arc<Mutex<Attempts>>,
-    /// Artifacts that derivations emitted, and the result of the last one.
-    emitted: Vec<ArtifactEnvelope>,
-    result: Option<Value>,
-}
-
 /// End of the steps.
 #[derive(Debug, PartialEq, Eq)]
 enum StepsEnd {
@@ -153,16 +120,6 @@ enum StepsEnd {
     Attempts,
     /// The model's answer was cut off, for this reason.
     Cut(&'static str),
-}
-
-impl ResponseBuilder<'_> {
-    /// Sends pending events. Waits for a client that reads slowly, so that nothing piles up.
-    async fn flush(&mut self) -> Result<(), Stop> {
-        for event in self.draft.take() {
-            self.events.send(event).await.map_err(|_| Stop::Gone)?;
-        }
-        Ok(())
-    }
 }
 
 impl Turn {

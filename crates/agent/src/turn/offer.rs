@@ -6,10 +6,12 @@ use cellblock_interpreter::derivation::prompt::{Prompt, lines};
 use cellblock_interpreter::derivation::tools::render_chart;
 use serde_json::json;
 
+use super::Turn;
+use super::builder::ResponseBuilder;
 use super::plan::{Budget, Plan};
 use super::progress::Progress;
 use super::research::DerivationTerms;
-use super::{ResponseBuilder, Turn, patch, shell};
+use super::{patch, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::tools::Source;
 use crate::wire::{

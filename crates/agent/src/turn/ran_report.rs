@@ -5,7 +5,7 @@ use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::{Exception, Output};
 use cellblock_interpreter::render::{self, Detail};
 
-use super::session::TOKENS;
+use super::call_result::TOKENS;
 use crate::wire::{CallFault, CallReport};
 
 /// The exception of a cell of bash whose last command failed.

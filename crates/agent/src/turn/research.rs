@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_artifact::{ArtifactEnvelope, Urls};
+use cellblock_artifact::Urls;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::contract::{Attempts, DerivationCall};
 use cellblock_interpreter::derivation::prompt::{Prompt, PromptSettings};
@@ -12,7 +12,7 @@ use cellblock_interpreter::toolset::ToolsetTerms;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::derived::DerivedFacts;
+use super::derived::{DerivationOutcome, DerivedFacts};
 use super::evidence::Evidence;
 use super::plan::Plan;
 use super::toolset::ToolsetCall;
@@ -47,28 +47,6 @@ pub struct DerivationTerms {
     pub policy: DerivationPolicy,
     /// Interpreter that draws charts without code, and defines what code may import.
     pub interpreter: Arc<Interpreter>,
-}
-
-/// Result of code that derived.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DerivationOutcome {
-    /// The facts that a turn needs.
-    pub told: DerivedFacts,
-    /// Emitted artifacts.
-    pub artifacts: Vec<ArtifactEnvelope>,
-    /// Result of the code.
-    pub result: Option<Value>,
-}
-
-impl DerivationOutcome {
-    /// Takes the facts from the result of a call; its text may have `tokens` tokens.
-    pub fn of(derived: &mut derivation::DerivationResult, tokens: usize) -> Self {
-        Self {
-            told: DerivedFacts::of(derived, tokens),
-            artifacts: std::mem::take(&mut derived.artifacts),
-            result: derived.result.take(),
-        }
-    }
 }
 
 impl DerivationTerms {

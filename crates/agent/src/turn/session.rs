@@ -15,15 +15,12 @@ use cellblock_interpreter::toolset::ToolResult;
 use cellblock_interpreter::{Error, Execution, Interpreter, Session};
 use futures_util::future::BoxFuture;
 
+use super::call_result::{CallResult, TOKENS};
+use super::derived::DerivationOutcome;
 use super::ran_report::report;
-use super::research::DerivationOutcome;
-use super::runner::{CallResult, CallSandbox, Runner};
+use super::runner::{CallSandbox, Runner};
 use super::toolset::ToolsetCall;
 use crate::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
-
-/// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result,
-/// and of a toolset's result.
-pub(super) const TOKENS: usize = 4000;
 
 /// Maximum number of tokens of the calls of connectors in the model's result.
 const FETCH_TOKENS: usize = 500;

@@ -14,9 +14,10 @@ use futures_util::stream::{self, Stream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::runner::CallResult;
+use super::builder::ResponseBuilder;
+use super::call_result::CallResult;
+use super::offer;
 use super::toolset::ToolsetCall;
-use super::{ResponseBuilder, offer};
 use crate::wire::{
     CallReport, Function, FunctionOutput, ItemStatus, LocalSkill, ShellCall, ShellDelta, ShellOutput,
     ShellPlace, ShellSlot, line, numbered,

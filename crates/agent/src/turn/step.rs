@@ -7,13 +7,14 @@ use cellblock_interpreter::toolset::shell::SHELL;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
+use super::builder::{ResponseBuilder, Stop};
 use super::chart;
 use super::cite::cite;
 use super::form::{CallForm, form_of};
+use super::runner::CallSandbox;
 use super::toolset::ToolsetCall;
-use super::{CallSandbox, ResponseBuilder};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
-use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
+use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream};
 use crate::tools::ServerTool;
 use crate::wire::{
     CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot,
@@ -95,23 +96,6 @@ impl Call {
             arguments: self.arguments.clone(),
             caller: None,
         })
-    }
-}
-
-/// The reason why a step did not end.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// The client is gone.
-    Gone,
-    /// The server is stopping.
-    Ending,
-    /// The provider failed.
-    Failed(ProviderError),
-}
-
-impl From<ProviderError> for Stop {
-    fn from(error: ProviderError) -> Self {
-        Self::Failed(error)
     }
 }
 

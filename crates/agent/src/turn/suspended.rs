@@ -6,8 +6,10 @@ use cellblock_artifact::ArtifactEnvelope;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::Turn;
+use super::builder::ResponseBuilder;
+use super::call_result::OutputFile;
 use super::calls::StepCalls;
-use super::{OutputFile, ResponseBuilder, Turn};
 use crate::wire::FunctionOutput;
 
 /// Code that waits until the client has answered its calls. Dropping it stops the code.

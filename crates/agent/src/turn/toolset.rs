@@ -4,16 +4,10 @@ use std::sync::Arc;
 
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::error::Result;
-use cellblock_interpreter::render;
 use cellblock_interpreter::toolset::python::{self, RUN_PYTHON};
 use cellblock_interpreter::toolset::{ToolResult, ToolsetKind, ToolsetTerms, Watch};
 use cellblock_interpreter::{Interpreter, Session};
 use serde_json::{Value, json};
-
-use super::runner::CallResult;
-use super::session::TOKENS;
-use super::{DerivationOutcome, ResponseBuilder};
-use crate::wire::{CallReport, FunctionOutput, ItemStatus, McpError, McpSlot};
 
 /// A call of a toolset's tool.
 #[derive(Clone, Debug)]
@@ -70,58 +64,5 @@ impl ToolsetCall {
             toolset.close().await?;
         }
         result
-    }
-}
-
-impl CallResult {
-    /// Returns a tool's result that is JSON.
-    pub fn json(result: &Value) -> Self {
-        Self {
-            status: if result["success"] == false {
-                ItemStatus::Failed
-            } else {
-                ItemStatus::Completed
-            },
-            outputs: Vec::new(),
-            result: FunctionOutput::Text(result.to_string()),
-            made: Vec::new(),
-            derivation: None,
-            report: CallReport::default(),
-        }
-    }
-}
-
-impl ResponseBuilder<'_> {
-    /// Ends a call of a toolset that the request names, and returns the result for the model.
-    pub(super) fn end_call(&mut self, slot: McpSlot, ran: CallResult) -> FunctionOutput {
-        let text = ran.result.text();
-        self.draft.report_call(&slot, ran.report());
-        let came = match ran.status {
-            ItemStatus::Failed => Err(McpError::execution(text)),
-            _ => Ok(text),
-        };
-        self.draft.end_mcp_call(slot, came);
-        self.keep(ran.made, ran.derivation);
-        match ran.result {
-            FunctionOutput::Text(text) => FunctionOutput::Text(render::stream(&text, TOKENS)),
-            parts @ FunctionOutput::Parts(_) => parts,
-        }
-    }
-
-    /// Keeps what a call made, for the answer.
-    pub(super) fn keep(&mut self, made: Vec<super::OutputFile>, derivation: Option<DerivationOutcome>) {
-        for file in made {
-            // If a file is written again, texts refer to the new one.
-            let same =
-                |other: &super::OutputFile| other.container == file.container && other.path == file.path;
-            self.made.retain(|other| !same(other));
-            self.made.push(file);
-        }
-        if let Some(derivation) = derivation {
-            self.progress.attempted(&derivation.told);
-            self.progress.derived(&derivation.told);
-            self.emitted.extend(derivation.artifacts);
-            self.result = derivation.result.or(self.result.take());
-        }
     }
 }

@@ -1,10 +1,14 @@
 """A standby holds the state from before a cell, and goes on when the cell ends the kernel."""
 
+import json
 import os
 import signal
 import time
+import unittest
+from typing import get_args
 
-from tests.driver import KernelTest
+from cellblock_kernel.rescue.obstacle import Kind
+from tests.driver import PACKAGE, KernelTest
 from tests.needs import needs
 
 CRASHES = (
@@ -14,6 +18,13 @@ CRASHES = (
     "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
 )
 _LIMIT = 60
+
+
+class ObstacleKinds(unittest.TestCase):
+    def test_the_host_knows_every_kind_of_obstacle(self):
+        schema = json.loads((PACKAGE.parent.parent / "protocol/schema/gen-6.json").read_text())
+        known = schema["from_kernel"]["$defs"]["Obstacle"]["oneOf"]
+        self.assertLessEqual(set(get_args(Kind)), {it["properties"]["kind"]["const"] for it in known})
 
 
 class Rescue(KernelTest):
@@ -46,7 +57,8 @@ class Rescue(KernelTest):
 
     def test_an_unknown_machine_reports_why_it_has_no_standby(self):
         unknown = "from cellblock_kernel.rescue import clone\nclone._machine, clone._name = None, 'riscv64'"
-        self.assertEqual(self.refused(unknown), "no copy of the kernel (not supported on riscv64, only on x86_64 and aarch64)")
+        reason = "not supported on riscv64, only on x86_64 and aarch64"
+        self.assertEqual(self.refused(unknown), {"kind": "no_copy", "reason": reason})
 
     def test_the_standby_is_reported_with_the_number_of_changes(self):
         self.completes("1")
@@ -121,14 +133,14 @@ class Rescue(KernelTest):
     def test_obstacles_of_a_copy_are_named(self):
         for code, expected, undo in (
             ("import threading; e = threading.Event(); t = threading.Thread(target=e.wait); t.start()",
-             "threads that Python started", "e.set(); t.join()"),
-            ("import os; r, w = os.pipe()", "an open pipe", "os.close(r); os.close(w)"),
-            ("import socket; a, b = socket.socketpair()", "an open socket", "a.close(); b.close()"),
-            ("import fcntl; f = open('lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX)", "a locked file", "f.close()"),
-            ("import subprocess; p = subprocess.Popen(['sleep', '60'])", "child processes", "p.kill(); p.wait()"),
+             "python_threads", "e.set(); t.join()"),
+            ("import os; r, w = os.pipe()", "open_pipe", "os.close(r); os.close(w)"),
+            ("import socket; a, b = socket.socketpair()", "open_socket", "a.close(); b.close()"),
+            ("import fcntl; f = open('lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX)", "locked_file", "f.close()"),
+            ("import subprocess; p = subprocess.Popen(['sleep', '60'])", "child_processes", "p.kill(); p.wait()"),
         ):  # fmt: skip
             with self.subTest(expected):
-                self.assertEqual(self.refused(code), expected)
+                self.assertEqual(self.refused(code), {"kind": expected})
                 self.completes(undo)
                 self.made()
 
@@ -155,12 +167,13 @@ class Rescue(KernelTest):
     @needs("duckdb", "pyarrow")
     def test_threads_are_named_after_their_library(self):
         self.assertEqual(
-            self.refused("import duckdb\nkept = [duckdb.connect()]\n_ = kept[0].sql('select 1').fetchall()"), "threads (duckdb)"
+            self.refused("import duckdb\nkept = [duckdb.connect()]\n_ = kept[0].sql('select 1').fetchall()"),
+            {"kind": "threads", "owners": "duckdb"},
         )
         # A new thread may get the stack of one that has ended, on which addresses of its library are left.
         self.start_kernel()
         code = "import io, pyarrow, pyarrow.parquet as pq\nb = io.BytesIO(); pq.write_table(pyarrow.table({'a': [1], 'b': [2]}), b); _ = pq.read_table(b)"
-        self.assertEqual(self.refused(code), "threads (pyarrow)")
+        self.assertEqual(self.refused(code), {"kind": "threads", "owners": "pyarrow"})
 
     def test_a_standby_that_was_killed_does_not_disturb_the_kernel(self):
         self.completes("x = 1")

@@ -8,6 +8,7 @@ use cellblock_jail::cgroup::Usage;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::protection::{Demands, Report};
 use cellblock_jail::room::RoomLimits;
+use cellblock_protocol::Obstacle;
 use serde::{Deserialize, Serialize};
 
 /// The files of an image, and how its Python is started.
@@ -123,9 +124,6 @@ pub struct Launch {
     #[serde(default)]
     pub snapshot: bool,
 }
-
-/// Text in an error of [`Operation::MoveKernel`] before the obstacle, if something cannot be moved.
-pub const OBSTACLE: &str = "cannot be moved: ";
 
 /// A packet from the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -270,4 +268,6 @@ pub enum LauncherReply {
     },
     /// Resource usage of a room.
     Usage(Usage),
+    /// A kernel was not moved, because of something that it has.
+    Immovable(Obstacle),
 }

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::adopt;
 use super::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 use super::template::{FromTemplate, Template, ToTemplate, command_environment};
-use super::transfer::{self, Move, Process};
+use super::transfer::{self, Move, MoveError, Process};
 use crate::init;
 
 /// Minimum lifetime of a template; one that ends sooner counts as failed.
@@ -347,8 +347,12 @@ impl<'a> Keeper<'a> {
             ];
             open.extend(order.pagemaps.iter().flatten().map(AsRawFd::as_raw_fd));
             fds::close_all_but(&open)?;
-            let moved = transfer::run(&order).map(|()| LauncherReply::Done);
-            self.reply(request, moved.map_err(|error| chain(&error)), &[])
+            let moved = match transfer::run(&order) {
+                Ok(()) => Ok(LauncherReply::Done),
+                Err(MoveError::Obstacle(obstacle)) => Ok(LauncherReply::Immovable(obstacle)),
+                Err(MoveError::Failed(error)) => Err(chain(&error)),
+            };
+            self.reply(request, moved, &[])
         })
         .during("start what moves a kernel")?;
         self.moving.insert(mover.pid, request);

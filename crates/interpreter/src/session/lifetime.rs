@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Result;
 use crate::session::actor::Actor;
-use crate::session::branches::hibernate::OnIdle;
+use crate::session::options::OnIdle;
 use crate::session::request::Request;
 
 impl Actor {

@@ -30,6 +30,7 @@ mod actor;
 mod branches;
 mod contents;
 mod count;
+mod effects;
 mod interrupts;
 mod journal;
 mod lifetime;
@@ -52,20 +53,21 @@ pub(crate) use contents::edit::{EditOutcome, EditRefused, RefusedFile};
 pub use contents::files::fuzz_file_name;
 pub(crate) use contents::spool;
 pub use journal::timeline;
-pub use options::SessionOptions;
+#[cfg(feature = "egress")]
+pub use options::EgressLog;
+pub use options::{SessionOptions, SetupSnippet};
 pub use program::{ProgramRun, SandboxProgram};
 pub use runtime::command::CommandEnd;
 pub(crate) use runtime::command::{CommandOrder, CommandResult, Listener};
-pub use runtime::setup::SetupSnippet;
 pub use runtime::usage::SessionUsage;
-#[cfg(feature = "egress")]
-pub use runtime::way_out::EgressLog;
 pub use until::until;
 
 use actor::Actor;
+use branches::dormancy::HibernationFlag;
 use contents::datasets;
+use effects::Effects;
 use interrupts::Interrupts;
-use request::{Effects, Request, Task};
+use request::{Request, Task};
 
 /// Requests that may wait for the session's task.
 const QUEUE: usize = 16;
@@ -87,7 +89,7 @@ pub struct Session {
     table: Arc<processes::Table>,
     /// Whether its code is checked before it runs.
     guarded: bool,
-    resting: Arc<hibernate::HibernationFlag>,
+    resting: Arc<HibernationFlag>,
     timeline: timeline::Timeline,
 }
 
@@ -254,6 +256,12 @@ impl Session {
             ready(Ok(actor.runtime.origins(&actor.journal))).boxed()
         })
         .await
+    }
+
+    /// Returns the last [`MAX_EVENTS`](timeline::MAX_EVENTS) events of the session, the oldest first;
+    /// also while a cell runs.
+    pub fn events(&self) -> Vec<timeline::SessionEvent> {
+        self.timeline.events().iter().cloned().collect()
     }
 
     /// A variable as a typed output; `None` when there is none of that name.

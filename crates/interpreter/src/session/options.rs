@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "egress")]
-use cellblock_egress::EgressPolicy;
+use cellblock_egress::{EgressPolicy, EgressRecord};
 use cellblock_protocol::{Guard, Rescue};
 use cellblock_sandbox::Limits;
+use serde::{Deserialize, Serialize};
 
 use crate::connector::{Connector, FetchAllowance};
 use crate::project::Project;
 use crate::run_record::RunSink;
-use crate::session::branches::hibernate::OnIdle;
-use crate::session::runtime::setup::SetupSnippet;
-#[cfg(feature = "egress")]
-use crate::session::runtime::way_out::EgressLog;
+#[cfg(doc)]
+use crate::session::Session;
 use crate::volume::SessionVolume;
 
 /// Options of a session.
@@ -90,4 +89,59 @@ impl Default for SessionOptions {
             runs: None,
         }
     }
+}
+
+/// Code that prepares a session. Names that it binds are not variables of the session. It can call
+/// no connectors, and what it prints and shows is dropped. If it fails, the next cell's
+/// [note](crate::Execution::note) says so, and the session continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetupSnippet {
+    /// File name in tracebacks and notes.
+    pub name: String,
+    /// The code.
+    pub code: String,
+    /// Whether the session's [guard](SessionOptions::guard) checks it. Code of an operator
+    /// needs no check.
+    pub guarded: bool,
+}
+
+/// Action for a session that nobody has used for its idle timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnIdle {
+    /// Its sandbox ends, with all variables and files.
+    #[default]
+    End,
+    /// It is [hibernated](Session::hibernate), and ends when nobody uses it for the hibernation
+    /// timeout after that.
+    Hibernate,
+}
+
+impl OnIdle {
+    /// Returns its name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Hibernate => "hibernate",
+        }
+    }
+}
+
+impl std::str::FromStr for OnIdle {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let known = [Self::End, Self::Hibernate];
+        let found = known.into_iter().find(|action| action.name() == text);
+        found.ok_or_else(|| {
+            format!("`{text}` is not what can happen to an idle session; choose `end` or `hibernate`")
+        })
+    }
+}
+
+/// Takes records of requests to hosts, once each has ended. It must not wait.
+#[cfg(feature = "egress")]
+pub trait EgressLog: std::fmt::Debug + Send + Sync {
+    /// Takes a record.
+    fn record(&self, record: &EgressRecord);
 }

@@ -4,11 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use cellblock_jail::fds;
-use cellblock_protocol::text::acts;
-use cellblock_protocol::{FrameLimits, FromKernel, ToKernel, encode};
+use cellblock_protocol::{FrameLimits, FromKernel, Obstacle, ToKernel, encode};
 use tokio::net::UnixStream;
 
-use super::{Kernel, KernelHold};
+use super::{Kernel, KernelHold, READY_LIMIT};
 use crate::channel::{FrameReader, write_frame};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::incoming::{SocketReader, SocketWriter, split};
@@ -19,8 +18,6 @@ const KEEP_LIMIT: Duration = Duration::from_secs(30);
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Number of frames that are read until its report; others may send in its name.
 const FRAMES: usize = 256;
-/// Characters of a reason that are kept.
-const REASON: usize = 120;
 
 /// A copy of a kernel, which waits in its sandbox. It ends when this is dropped.
 #[derive(Debug)]
@@ -32,20 +29,20 @@ pub struct KeptKernel {
     pub bytes: u64,
     /// Number of the socket on which it waits, as it said last; 0 until it has said one.
     pub(super) socket: u32,
-    /// Objects that cannot be moved to another sandbox.
-    pub bound: Option<String>,
+    /// Property that cannot be moved to another sandbox.
+    pub bound: Option<Obstacle>,
     frames: FrameReader<SocketReader, FromKernel>,
     writer: SocketWriter,
 }
 
 impl KeptKernel {
-    fn new((pid, bytes, bound): (u32, u64, Option<String>), socket: UnixStream) -> Result<Self> {
+    fn new((pid, bytes, bound): (u32, u64, Option<Obstacle>), socket: UnixStream) -> Result<Self> {
         let (read, writer) = split(socket).during("watch a channel")?;
         Ok(Self {
             pid: Some(pid),
             bytes,
             socket: 0,
-            bound: bound.map(shown),
+            bound,
             frames: FrameReader::new(read, "kept kernel"),
             writer,
         })
@@ -106,12 +103,6 @@ impl KeptKernel {
     }
 }
 
-/// Returns what a kernel says, without what acts on a terminal.
-#[expect(clippy::needless_pass_by_value, reason = "the form that map takes")]
-fn shown(reason: String) -> String {
-    reason.chars().filter(|c| !acts(*c)).take(REASON).collect()
-}
-
 impl Kernel {
     /// Orders a copy that was [moved](super::Sandbox::move_kernel) into this kernel to go on, and
     /// waits until it does. With `reseed` it seeds its random generators anew.
@@ -144,7 +135,15 @@ impl Kernel {
         // The former channel is closed only now: until then the copy may not have read the order.
         let former = std::mem::replace(&mut self.frames, FrameReader::new(read, "kernel"));
         let former = (former, std::mem::replace(&mut self.writer, writer));
-        self.ready().await?;
+        let first = self.first_message(READY_LIMIT, "a kernel").await?;
+        if let Some(FromKernel::Kept {
+            refused: Some(obstacle),
+            ..
+        }) = first
+        {
+            return Err(SandboxErrorKind::Immovable(obstacle).into());
+        }
+        self.greeted(first.as_ref())?;
         drop(former);
         Ok(())
     }
@@ -154,8 +153,8 @@ impl Kernel {
     pub async fn keep(
         &mut self,
         cell: u64,
-        mut standby: impl FnMut(u64, Option<u32>, Option<String>) + Send,
-    ) -> Result<Result<KeptKernel, String>> {
+        mut standby: impl FnMut(u64, Option<u32>, Option<Obstacle>) + Send,
+    ) -> Result<Result<KeptKernel, Obstacle>> {
         let KernelHold::Here { .. } = &self.hold else {
             return Err(Error::request("keep a copy of a kernel that another machine has"));
         };
@@ -168,7 +167,8 @@ impl Kernel {
         let order = encode(&ToKernel::Checkpoint { cell }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
         if let Err(error) = fds::hand_over(&self.writer, &order, &[theirs.as_fd()]) {
-            return Ok(Err(cellblock_jail::error::chain(&error)));
+            let reason = cellblock_jail::error::chain(&error);
+            return Ok(Err(Obstacle::UnreachableKernel { reason }));
         }
         drop(theirs);
         let answered = async {
@@ -204,9 +204,15 @@ impl Kernel {
                 })?;
         Ok(match answer {
             Ok(Some((Some(pid), None, (bytes, bound)))) => Ok(KeptKernel::new((pid, bytes, bound), socket)?),
-            Ok(Some((_, refused, _))) => Err(shown(refused.unwrap_or_default())),
-            Ok(None) => Err("the kernel ended meanwhile".to_owned()),
-            Err(error) if error.is_cut() => Err("the kernel ended meanwhile".to_owned()),
+            Ok(Some((_, Some(obstacle), _))) => Err(obstacle),
+            Ok(Some((None, None, _))) => {
+                return Err(Error::protocol(
+                    "kernel",
+                    "it reported neither a copy nor an obstacle",
+                ));
+            }
+            Ok(None) => Err(Obstacle::EndedKernel),
+            Err(error) if error.is_cut() => Err(Obstacle::EndedKernel),
             Err(error) => return Err(error),
         })
     }

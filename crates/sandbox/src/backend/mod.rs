@@ -33,7 +33,6 @@ mod lack;
 mod order;
 pub mod process;
 
-pub use cellblock_guest::launcher::control::OBSTACLE;
 pub use dormant::{DormantSandbox, Lease, SandboxBranches, Suspension};
 pub use kept::KeptKernel;
 pub use kind::{BackendChoice, BackendKind};
@@ -323,17 +322,27 @@ impl Kernel {
 
     /// Receives the first message of the channel's peer.
     async fn hello(&mut self, limit: Duration, what: &'static str) -> Result<u32> {
+        let first = self.first_message(limit, what).await?;
+        self.greeted(first.as_ref())
+    }
+
+    async fn first_message(&mut self, limit: Duration, what: &'static str) -> Result<Option<FromKernel>> {
         let first = tokio::time::timeout(limit, self.frames.next())
             .await
             .map_err(|_| SandboxErrorKind::TooLate { what, limit })??;
-        match first.map(|frame| frame.message) {
+        Ok(first.map(|frame| frame.message))
+    }
+
+    /// Takes the process id from the first message, which must be `hello`.
+    fn greeted(&mut self, first: Option<&FromKernel>) -> Result<u32> {
+        match first {
             Some(FromKernel::Hello {
                 generation: GENERATION,
                 pid,
                 ..
             }) => {
-                self.pid = pid;
-                Ok(pid)
+                self.pid = *pid;
+                Ok(*pid)
             }
             Some(FromKernel::Hello { generation, .. }) => Err(Error::protocol(
                 "kernel",

@@ -1,6 +1,5 @@
 //! The tool `shell` in a request, and its items of earlier responses.
 
-
 use super::fields::{Fields, RequestFields as _};
 use super::items::call_id;
 use super::tools::{callers, container_options};

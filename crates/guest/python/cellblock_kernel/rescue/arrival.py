@@ -13,7 +13,9 @@ import signal
 import sys
 from typing import Any
 
+from cellblock_kernel.cell.channel import frame
 from cellblock_kernel.rescue import generators
+from cellblock_kernel.rescue.obstacle import Obstacle, obstacle
 from cellblock_kernel.rescue.own_rules import room_for_rules
 
 _open, _dup2, _close, _chdir, _umask, _write, _exit = os.open, os.dup2, os.close, os.chdir, os.umask, os.write, os._exit
@@ -25,9 +27,6 @@ _getitimer, _TIMERS = signal.getitimer, (signal.ITIMER_REAL, signal.ITIMER_VIRTU
 _LIMITS = tuple(sorted(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")))
 # Above every number that a session uses, and below the usual limit.
 _ASIDE = 900
-
-# Begins what the host takes for an obstacle, as in `launcher/control.rs`.
-_OBSTACLE = b"cannot be moved: "
 
 # An open file or directory: its path, its flags, and whether programs inherit it.
 Opened = tuple[str, int, bool]
@@ -43,26 +42,27 @@ class Belongings:
         self._limits: dict[int, tuple[int, int]] = {}
         self._room_for_rules: int | None = None
 
-    def note(self) -> str | None:
+    def note(self) -> Obstacle | None:
         """Notes the state of this process; returns what cannot be made again in another sandbox."""
         self._umask = _umask(0)
         _umask(self._umask)
         self._limits = {kind: _getrlimit(kind) for kind in _LIMITS}
         if any(_getitimer(timer) != (0.0, 0.0) for timer in _TIMERS) or _has_posix_timers():
-            return "a timer"
+            return obstacle("timer")
         if max(self.opened, default=0) >= _ASIDE:
-            return f"an open file with a number above {_ASIDE}"
+            return obstacle("high_descriptor", limit=_ASIDE)
         return None
 
     def prepare(self) -> None:
         """Notes what only the copy can find out."""
         self._room_for_rules = room_for_rules()
 
-    def check(self) -> None:
-        """Ends this process, and says why, if rules of Landlock were left behind."""
+    def check(self, channel: int) -> None:
+        """Ends this process, and tells the host why, if rules of Landlock were left behind."""
         before = self._room_for_rules
         if before is None or before != room_for_rules():
-            _write(2, _OBSTACLE + (b"a limit on its threads" if before is None else b"Landlock rules of its own"))
+            refused = obstacle("thread_limit" if before is None else "own_rules")
+            _write(channel, frame({"type": "kept", "cell": 0, "refused": refused}))
             _exit(70)
 
     def unpack(self, handed: list[int]) -> list[int]:

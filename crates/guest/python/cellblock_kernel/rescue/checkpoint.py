@@ -19,6 +19,7 @@ from typing import Any
 from cellblock_kernel.cell.channel import Channel
 from cellblock_kernel.rescue.arrival import Belongings, Opened, seed
 from cellblock_kernel.rescue.clone import clone
+from cellblock_kernel.rescue.obstacle import Obstacle, no_copy, obstacle, unknown_state
 from cellblock_kernel.rescue.order import await_order
 from cellblock_kernel.rescue.standby import IDLE_MS, Standby
 
@@ -47,21 +48,24 @@ class Checkpoints:
         self._opened: dict[int, Opened] = {}
         self._belongings = Belongings()
         # What forbids a checkpoint among the mappings of the very state of a standby.
-        self._seen: tuple[Any, str | None] = (None, None)
+        self._seen: tuple[Any, Obstacle | None] = (None, None)
         standby.keep = self._given
 
     def keep(self, cell: int) -> None:
         """Keeps a copy and reports it, or why it cannot be kept. Returns once more in each copy that becomes the kernel."""
         handed = self._channel.handed()
         pid, size, bound, socket = None, 0, None, handed[0] if handed else 0
-        refused = self._standby.obstacle(handed[0]) or self._obstacle() if len(handed) == 1 else "a missing descriptor"
+        if len(handed) == 1:
+            refused = self._standby.obstacle(socket) or self._obstacle()
+        else:
+            refused = obstacle("missing_descriptor")
         if refused is None:
             size = _page_tables()
             bound = self._bound()
             try:
                 pid = (0 if bound else self._give(socket)) or self._copy(socket)
             except OSError as error:
-                refused = f"no copy of the kernel ({error.strerror})"
+                refused = no_copy(error)
             if pid == 0:
                 return
         for descriptor in handed:
@@ -118,18 +122,18 @@ class Checkpoints:
         except Exception:
             pass  # the checkpoint tries again, and says what it is
 
-    def _obstacle(self) -> str | None:
+    def _obstacle(self) -> Obstacle | None:
         """Returns what a rollback could not bring back, in addition to what a standby cannot. Notes the open files."""
         try:
             link, seen = self._seen
             mapped = seen if link is not None and link is self._standby.link else _mapping_obstacle()
             return mapped or self._file_obstacle()
         except Exception as error:
-            return f"an unknown state ({type(error).__name__})"
+            return unknown_state(error)
 
-    def _file_obstacle(self) -> str | None:
+    def _file_obstacle(self) -> Obstacle | None:
         if _listdir(_SHM):
-            return f"a file in {_SHM}"
+            return obstacle("shared_file")
         belongings = self._belongings
         belongings.directory = _getcwd()
         belongings.opened.clear()
@@ -145,7 +149,7 @@ class Checkpoints:
             if not (is_file or (stat.S_ISCHR(found.st_mode) and number > 2)):
                 continue
             if not found.st_nlink:
-                return "an open file that was removed"
+                return obstacle("removed_file")
             inherited = not _fcntl(number, _F_GETFD) & _CLOEXEC
             opened = (path, _fcntl(number, _F_GETFL) & ~_MADE, inherited)
             belongings.opened[number] = opened
@@ -153,12 +157,12 @@ class Checkpoints:
                 self._opened[number] = opened
         return None
 
-    def _bound(self) -> str | None:
+    def _bound(self) -> Obstacle | None:
         """Returns what a move to another sandbox could not take along."""
         try:
             return self._belongings.note()
         except Exception as error:
-            return f"an unknown state ({type(error).__name__})"
+            return unknown_state(error)
 
     def _wait(self, socket: int, announce: bool) -> None:
         """Waits to become the kernel, as a separate process. Returns as the kernel, or not at all."""
@@ -190,7 +194,7 @@ class Checkpoints:
     def _arrive(self, descriptor: int, taken: list[int], reseed: bool) -> None:
         """Becomes the kernel of another sandbox."""
         _close(descriptor)
-        self._belongings.check()
+        self._belongings.check(taken[0])
         channel, spare = self._belongings.unpack(taken)
         for number in self._belongings.opened:
             self._standby.moved(number)
@@ -221,15 +225,15 @@ def _is_closed(socket: int) -> bool:
     return bool(look.poll(0))
 
 
-def _mapping_obstacle() -> str | None:
+def _mapping_obstacle() -> Obstacle | None:
     """Returns a mapping that would show the changes of other kernels, or of a restored file."""
     with open("/proc/self/maps", "rb") as maps:
         mappings = maps.read()
     # A kernel has a thousand mappings: a look at each would take as long as all else.
     for path in _RESTORED_MAPPING.findall(mappings):
         if not _is_below(_fsdecode(path), (_DATA,)):
-            return "a mapped file"
-    return "shared memory" if any(shared in mappings for shared in _SHARED) else None
+            return obstacle("mapped_file")
+    return obstacle("shared_memory") if any(shared in mappings for shared in _SHARED) else None
 
 
 def _page_tables() -> int:

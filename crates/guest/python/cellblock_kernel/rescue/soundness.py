@@ -16,6 +16,7 @@ import time
 from typing import Any
 
 from cellblock_kernel.rescue import databases, owners
+from cellblock_kernel.rescue.obstacle import Kind, Obstacle, obstacle
 
 _listdir, _fstat, _lseek, _open, _read, _close = os.listdir, os.fstat, os.lseek, os.open, os.read, os.close
 _getpid, _sleep = os.getpid, time.sleep
@@ -75,17 +76,17 @@ def _openmp() -> list[Any]:
 
 
 # Threads that did not stop, and why they forbid a copy.
-_stubborn: tuple[frozenset[str], str] = (frozenset(), "")
+_stubborn: tuple[frozenset[str], Obstacle] = (frozenset(), {})
 
 
-def thread_obstacle() -> str | None:
+def thread_obstacle() -> Obstacle | None:
     """Stops the threads that can be stopped, and returns why the others forbid a copy."""
     global _stubborn
     found = frozenset(threads())
     if len(found) == 1:
         return None
     if len(_frames()) > 1:
-        return "threads that Python started"
+        return obstacle("python_threads")
     known, reason = _stubborn
     if known and known <= found:
         return reason
@@ -96,11 +97,11 @@ def thread_obstacle() -> str | None:
         if len(found) == 1:
             return None
         _sleep(_PAUSE)
-    _stubborn = (found, f"threads ({', '.join(owners.owners(threads()))})")
+    _stubborn = (found, obstacle("threads", owners=", ".join(owners.owners(threads()))))
     return _stubborn[1]
 
 
-def child_obstacle() -> str | None:
+def child_obstacle() -> Obstacle | None:
     """Returns why child processes forbid a copy: they belong to this process, and end with the cell that is
     killed."""
     try:
@@ -108,10 +109,10 @@ def child_obstacle() -> str | None:
             children = file.read().split()
     except OSError:
         return None
-    return "child processes" if children else None
+    return obstacle("child_processes") if children else None
 
 
-def descriptor_obstacle(own: set[Identity], allowed: set[int]) -> tuple[str | None, dict[int, tuple[Identity, int]]]:
+def descriptor_obstacle(own: set[Identity], allowed: set[int]) -> tuple[Obstacle | None, dict[int, tuple[Identity, int]]]:
     """Returns why open descriptors forbid a copy; and the position of each open file, which copies share.
 
     A second holder of a pipe or socket would hide its end from the process that waits for it; a second holder
@@ -127,10 +128,10 @@ def descriptor_obstacle(own: set[Identity], allowed: set[int]) -> tuple[str | No
             if kind == stat.S_IFREG:
                 places[number] = (identity, _lseek(number, 0, os.SEEK_CUR))
                 if _locked(number):
-                    return "a locked file", places
+                    return obstacle("locked_file"), places
             elif kind not in (stat.S_IFDIR, stat.S_IFCHR, stat.S_IFLNK) and identity not in own and number not in allowed:
-                what = {stat.S_IFIFO: "an open pipe", stat.S_IFSOCK: "an open socket"}.get(kind, "an open event queue")
-                return what, places
+                kinds: dict[int, Kind] = {stat.S_IFIFO: "open_pipe", stat.S_IFSOCK: "open_socket"}
+                return obstacle(kinds.get(kind, "open_event_queue")), places
         except OSError:
             continue  # the listing's own descriptor
     return None, places

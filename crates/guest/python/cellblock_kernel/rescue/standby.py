@@ -22,6 +22,7 @@ from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.rescue import order, soundness
 from cellblock_kernel.rescue.clone import clone
 from cellblock_kernel.rescue.idle_memory import IdleMemory
+from cellblock_kernel.rescue.obstacle import Obstacle, no_copy, obstacle, unknown_state
 
 # Messages that change the state.
 CHANGES = frozenset({"configure", "setup", "execute", "bind", "reset"})
@@ -77,9 +78,9 @@ class Standby:
 
     def _tell_of_threads(self) -> None:
         """Reports threads that an input or setup code left behind at once, so that they are not attributed to the first cell."""
-        obstacle = None if self._spare is None else soundness.thread_obstacle()
-        if obstacle is not None:
-            self._report(None, obstacle)
+        found = None if self._spare is None else soundness.thread_obstacle()
+        if found is not None:
+            self._report(None, found)
 
     def renew(self) -> None:
         """Notes that a copy has become the kernel, which has no standby yet."""
@@ -124,7 +125,7 @@ class Standby:
                 pid = clone()
             except OSError as error:
                 self.part()
-                refused = f"no copy of the kernel ({error.strerror})"
+                refused = no_copy(error)
             if pid == 0:
                 self.part()
                 self._stand(link)
@@ -138,7 +139,7 @@ class Standby:
             self.look_ahead()
         return False
 
-    def _report(self, pid: int | None, refused: str | None) -> None:
+    def _report(self, pid: int | None, refused: Obstacle | None) -> None:
         self._channel.send({"type": "standby", "changes": self._changes, "pid": pid, "refused": refused})
 
     def part(self) -> None:
@@ -173,19 +174,19 @@ class Standby:
             except OSError:
                 pass
 
-    def obstacle(self, *handed: int) -> str | None:
+    def obstacle(self, *handed: int) -> Obstacle | None:
         """Returns why a copy could not replace the kernel. Notes the positions in open files; `handed` are for the copy."""
         if self._spare is None:
-            return "no spare channel"
+            return obstacle("no_spare_channel")
         try:
             linked = () if self.link is None else (self.link.fileno(),)
             own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno(), *linked, *handed)}
-            obstacle = soundness.thread_obstacle() or soundness.child_obstacle()
-            if obstacle is None:
-                obstacle, self._places = soundness.descriptor_obstacle(own, self.loop_descriptors())
+            found = soundness.thread_obstacle() or soundness.child_obstacle()
+            if found is None:
+                found, self._places = soundness.descriptor_obstacle(own, self.loop_descriptors())
         except Exception as error:
-            return f"an unknown state ({type(error).__name__})"
-        return obstacle
+            return unknown_state(error)
+        return found
 
     @staticmethod
     def _identity(number: int) -> tuple[int, int]:

@@ -1,9 +1,10 @@
 //! The mappings of a process, and how those of another one differ from them.
 
+use cellblock_jail::Error;
 use cellblock_jail::error::SyscallResult;
-use cellblock_jail::{Error, Result};
+use cellblock_protocol::Obstacle;
 
-use super::refused;
+use super::MoveResult;
 
 /// Maximum size of a list of mappings, which Linux limits to 65,530.
 const MAX_LIST: usize = 32 * 1024 * 1024;
@@ -35,18 +36,20 @@ pub(super) struct Area {
 
 impl Area {
     /// Reads the mappings of a process.
-    pub(super) fn read(pid: i32) -> Result<Vec<Self>> {
+    pub(super) fn read(pid: i32) -> MoveResult<Vec<Self>> {
         let path = format!("/proc/{pid}/maps");
         let list = std::fs::read(&path).during_on("read", &path)?;
         if list.len() > MAX_LIST {
-            return Err(refused("too many mappings"));
+            return Err(Obstacle::TooManyMappings.into());
         }
         let list = String::from_utf8_lossy(&list);
-        list.lines()
+        let areas: Result<_, Error> = list
+            .lines()
             .map(|line| {
                 Self::parse(line).ok_or_else(|| Error::Child(format!("read `{path}`: an unknown form")))
             })
-            .collect()
+            .collect();
+        Ok(areas?)
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -117,22 +120,22 @@ impl Area {
     }
 
     /// Returns whether its content can be moved.
-    fn check(&self) -> Result<()> {
+    fn check(&self) -> MoveResult<()> {
         if self.shared && self.protection & libc::PROT_WRITE != 0 {
-            return Err(refused("shared memory"));
+            return Err(Obstacle::SharedMemory.into());
         }
         match &self.backing {
             AreaBacking::File { path, .. } if path.ends_with(" (deleted)") => {
-                Err(refused("a mapped file that was removed"))
+                Err(Obstacle::RemovedMapping.into())
             }
             AreaBacking::File { path, .. }
                 if ["/workspace/", "/tmp/", "/dev/"]
                     .iter()
                     .any(|root| path.starts_with(root)) =>
             {
-                Err(refused("a mapped file"))
+                Err(Obstacle::MappedFile.into())
             }
-            _ if self.shared => Err(refused("a shared mapping")),
+            _ if self.shared => Err(Obstacle::SharedMapping.into()),
             _ => Ok(()),
         }
     }
@@ -155,7 +158,7 @@ impl Plan {
     }
 
     /// Compares the mappings that are wanted with those that exist. Both are sorted.
-    pub(super) fn of(wanted: &[Area], there: &[Area]) -> Result<Self> {
+    pub(super) fn of(wanted: &[Area], there: &[Area]) -> MoveResult<Self> {
         let mut plan = Self::default();
         let mut edges: Vec<u64> = wanted
             .iter()
@@ -183,7 +186,7 @@ impl Plan {
                         .flatten()
                         .any(|area| matches!(area.backing, AreaBacking::Special(_)))
                     {
-                        return Err(refused("an unusual mapping"));
+                        return Err(Obstacle::UnusualMapping.into());
                     }
                     if let Some(want) = want {
                         want.check()?;
@@ -229,6 +232,7 @@ pub(super) fn heap_end(areas: &[Area]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launcher::transfer::MoveError;
 
     fn areas(text: &str) -> Vec<Area> {
         text.lines()
@@ -236,8 +240,11 @@ mod tests {
             .collect()
     }
 
-    fn obstacle(wanted: &str) -> String {
-        Plan::of(&areas(wanted), &[]).unwrap_err().to_string()
+    fn obstacle(wanted: &str) -> Obstacle {
+        match Plan::of(&areas(wanted), &[]) {
+            Err(MoveError::Obstacle(obstacle)) => obstacle,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -279,17 +286,23 @@ mod tests {
         for (line, named) in [
             (
                 "1000-2000 rw-s 00000000 00:01 9 /dev/zero (deleted)",
-                "shared memory",
+                Obstacle::SharedMemory,
             ),
-            ("1000-2000 r--s 00000000 fd:01 9 /opt/x", "a shared mapping"),
-            ("1000-2000 r--p 00000000 00:20 9 /workspace/x", "a mapped file"),
+            ("1000-2000 r--s 00000000 fd:01 9 /opt/x", Obstacle::SharedMapping),
+            (
+                "1000-2000 r--p 00000000 00:20 9 /workspace/x",
+                Obstacle::MappedFile,
+            ),
             (
                 "1000-2000 r--p 00000000 00:20 9 /memfd:x (deleted)",
-                "a mapped file that was removed",
+                Obstacle::RemovedMapping,
             ),
-            ("1000-2000 r--p 00000000 00:00 0 [uprobes]", "an unusual mapping"),
+            (
+                "1000-2000 r--p 00000000 00:00 0 [uprobes]",
+                Obstacle::UnusualMapping,
+            ),
         ] {
-            assert!(obstacle(line).ends_with(named), "{line}: {}", obstacle(line));
+            assert_eq!(obstacle(line), named, "{line}");
         }
     }
 }

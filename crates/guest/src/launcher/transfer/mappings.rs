@@ -2,27 +2,26 @@
 
 use std::os::unix::fs::FileExt;
 
+use cellblock_jail::Error;
 use cellblock_jail::error::SyscallResult;
-use cellblock_jail::{Error, Result};
+use cellblock_protocol::Obstacle;
 
+use super::MoveResult;
 use super::areas::{Area, AreaBacking, Plan, heap_end};
-use super::refused;
 use super::tracee::Tracee;
 
 /// Longest path of a mapped file.
 const MAX_PATH: usize = 4000;
 
 /// Adapts the target.
-pub(super) fn adapt(to: &mut Tracee, wanted: &[Area]) -> Result<()> {
+pub(super) fn adapt(to: &mut Tracee, wanted: &[Area]) -> MoveResult<()> {
     let mut there = Area::read(to.pid)?;
     if let (Some(end), Some(own)) = (heap_end(wanted), heap_end(&there))
         && end != own
     {
         let reached = to.must("move the end of the heap", libc::SYS_brk, [end, 0, 0, 0, 0, 0])?;
         if reached != end {
-            return Err(Error::Child(
-                "the heap does not fit into the other sandbox".into(),
-            ));
+            return Err(Error::Child("the heap does not fit into the other sandbox".into()).into());
         }
         there = Area::read(to.pid)?;
     }
@@ -48,7 +47,7 @@ fn protection(area: &Area) -> u64 {
     u64::from(area.protection.cast_unsigned())
 }
 
-fn map(to: &Tracee, area: &Area, there: &[Area]) -> Result<()> {
+fn map(to: &Tracee, area: &Area, there: &[Area]) -> MoveResult<()> {
     let stack = there.iter().find(|area| area.backing == AreaBacking::Stack);
     let mut flags = libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE;
     let (mut file, mut offset) = (u64::MAX, 0);
@@ -63,7 +62,7 @@ fn map(to: &Tracee, area: &Area, there: &[Area]) -> Result<()> {
             file = open(to, path, stack)?;
             offset = area.offset;
         }
-        AreaBacking::Special(_) => return Err(refused("an unusual mapping")),
+        AreaBacking::Special(_) => return Err(Obstacle::UnusualMapping.into()),
     }
     let flags = u64::from(flags.cast_unsigned());
     let arguments = [
@@ -82,9 +81,9 @@ fn map(to: &Tracee, area: &Area, there: &[Area]) -> Result<()> {
 }
 
 /// Lets the target open a file in its own room. Whether that is the same file is compared afterward.
-fn open(to: &Tracee, path: &str, stack: Option<&Area>) -> Result<u64> {
+fn open(to: &Tracee, path: &str, stack: Option<&Area>) -> MoveResult<u64> {
     let Some(stack) = stack.filter(|_| path.len() < MAX_PATH && path.starts_with('/')) else {
-        return Err(refused("a mapped file"));
+        return Err(Obstacle::MappedFile.into());
     };
     // The lowest page of its stack, which is overwritten later.
     let mut text = path.as_bytes().to_vec();
@@ -96,6 +95,6 @@ fn open(to: &Tracee, path: &str, stack: Option<&Area>) -> Result<u64> {
     let here = i64::from(libc::AT_FDCWD).cast_unsigned();
     match to.call(libc::SYS_openat, [here, stack.start, flags, 0, 0, 0])? {
         Ok(file) => Ok(file),
-        Err(_) => Err(refused("a mapped file that the other sandbox lacks")),
+        Err(_) => Err(Obstacle::MissingMapping.into()),
     }
 }

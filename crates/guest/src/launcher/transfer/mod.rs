@@ -17,7 +17,8 @@
 
 use std::os::fd::OwnedFd;
 
-use cellblock_jail::{Error, Result};
+use cellblock_jail::Error;
+use cellblock_protocol::Obstacle;
 
 #[cfg(target_arch = "x86_64")]
 mod areas;
@@ -31,6 +32,30 @@ mod tracee;
 /// Number of the channel of a fresh kernel.
 #[cfg(target_arch = "x86_64")]
 const CHANNEL: u32 = 3;
+
+/// Result of a step of a move.
+type MoveResult<T> = Result<T, MoveError>;
+
+/// Reason that a copy was not moved.
+#[derive(Debug)]
+pub(super) enum MoveError {
+    /// The copy has something that cannot be moved.
+    Obstacle(Obstacle),
+    /// A step failed.
+    Failed(Error),
+}
+
+impl From<Obstacle> for MoveError {
+    fn from(obstacle: Obstacle) -> Self {
+        Self::Obstacle(obstacle)
+    }
+}
+
+impl From<Error> for MoveError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
 
 /// A process of a room: its pid in the keep, and in its room.
 #[derive(Debug)]
@@ -55,7 +80,7 @@ pub(super) struct Move {
 
 /// Moves the copy. The target continues as the copy, or is killed if this fails.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn run(order: &Move) -> Result<()> {
+pub(super) fn run(order: &Move) -> MoveResult<()> {
     use areas::{Area, Plan};
     use tracee::Tracee;
 
@@ -64,7 +89,7 @@ pub(super) fn run(order: &Move) -> Result<()> {
     let (from, registers) = from.stop_on(order.socket)?;
     to = to.stop_on(CHANNEL)?.0;
     if from.filters()? != to.filters()? {
-        return Err(refused("a system call filter of its own"));
+        return Err(Obstacle::OwnFilter.into());
     }
     from.check_thread_id(&registers, order.from.inside)?;
     let areas = Area::read(order.from.pid)?;
@@ -72,7 +97,7 @@ pub(super) fn run(order: &Move) -> Result<()> {
     let there = Area::read(order.to.pid)?;
     let rest = Plan::of(&areas, &there)?;
     if !rest.is_empty() {
-        return Err(Error::Child("the mappings of both kernels still differ".into()));
+        return Err(Error::Child("the mappings of both kernels still differ".into()).into());
     }
     pages::copy(&from, &to, &areas, order.pagemaps.as_ref())?;
     if cfg!(debug_assertions) {
@@ -90,11 +115,6 @@ pub(super) fn run(order: &Move) -> Result<()> {
 
 /// Says that this machine is not known.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn run(_order: &Move) -> Result<()> {
-    Err(refused("a processor other than x86-64"))
-}
-
-/// Returns the error for something that cannot be moved. Its text is the obstacle, which the host reports.
-fn refused(obstacle: &str) -> Error {
-    Error::Child(format!("{}{obstacle}", super::control::OBSTACLE))
+pub(super) fn run(_order: &Move) -> MoveResult<()> {
+    Err(Obstacle::UnknownProcessor.into())
 }

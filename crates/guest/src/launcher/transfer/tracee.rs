@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use cellblock_jail::error::SyscallResult;
 use cellblock_jail::{Error, Result};
+use cellblock_protocol::Obstacle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{CHANNEL, Process, refused};
+use super::{CHANNEL, MoveResult, Process};
 
 pub(super) type Registers = libc::user_regs_struct;
 
@@ -61,7 +62,7 @@ impl Tracee {
 
     /// Stops it while it waits for a message on a socket, without other threads. A fresh kernel
     /// that still rehearses has one.
-    pub(super) fn stop_on(mut self, socket: u32) -> Result<(Self, Registers)> {
+    pub(super) fn stop_on(mut self, socket: u32) -> MoveResult<(Self, Registers)> {
         let end = Instant::now() + IDLE_LIMIT;
         loop {
             // SAFETY: the call takes no pointers.
@@ -73,7 +74,7 @@ impl Tracee {
                 return Ok((self, registers));
             }
             if Instant::now() > end {
-                return Err(refused("a kernel that does not wait"));
+                return Err(Obstacle::BusyKernel.into());
             }
             // SAFETY: the call takes two numbers.
             unsafe { ptrace(libc::PTRACE_CONT, self.pid, 0, 0) }.during("continue a kernel")?;
@@ -220,7 +221,7 @@ impl Tracee {
     }
 
     /// Checks that the C library keeps the id of the thread where it is expected.
-    pub(super) fn check_thread_id(&self, registers: &Registers, inside: u32) -> Result<()> {
+    pub(super) fn check_thread_id(&self, registers: &Registers, inside: u32) -> MoveResult<()> {
         let mut id = [0; 4];
         let read = self
             .memory
@@ -228,7 +229,7 @@ impl Tracee {
         if read.is_ok() && u32::from_ne_bytes(id) == inside {
             Ok(())
         } else {
-            Err(refused("an unknown C library"))
+            Err(Obstacle::UnknownLibrary.into())
         }
     }
 
@@ -240,11 +241,11 @@ impl Tracee {
     }
 
     /// Makes its channel, which is the only way to it, the socket of the copy.
-    pub(super) fn place_socket(&self, number: u32) -> Result<()> {
+    pub(super) fn place_socket(&self, number: u32) -> MoveResult<()> {
         let (channel, spare) = (u64::from(CHANNEL), u64::from(SPARE));
         let wanted = u64::from(number);
         if wanted <= 2 {
-            return Err(refused("an unusual socket"));
+            return Err(Obstacle::UnusualSocket.into());
         }
         let close = |number| self.must("close a channel", libc::SYS_close, [number, 0, 0, 0, 0, 0]);
         if wanted != channel {

@@ -11,8 +11,7 @@
 
 use std::sync::Arc;
 
-use cellblock_protocol::ToKernel;
-use cellblock_protocol::text::acts;
+use cellblock_protocol::{Obstacle, ToKernel};
 use cellblock_sandbox::backend::{KeptKernel, Lack};
 use cellblock_sandbox::limits::NetworkPolicy;
 use futures_util::FutureExt as _;
@@ -23,17 +22,13 @@ pub use crate::fork_error::{ForkError, MAX_FORKS};
 use crate::session::Session;
 use crate::session::actor::Actor;
 use crate::session::branches::checkpoints::{CheckpointError, State};
+use crate::session::effects::Effects;
 use crate::session::journal::timeline::TimelineEvent;
 use crate::session::options::SessionOptions;
-use crate::session::request::Effects;
 use crate::session::request::Request;
 
 /// Number of the snapshot in a new sandbox, which has no other.
 const ARRIVED: u64 = u64::MAX;
-/// Text in an error of the keep before an obstacle.
-const OBSTACLE: &str = cellblock_sandbox::backend::OBSTACLE;
-/// Characters of an obstacle that are shown.
-const MAX_OBSTACLE: usize = 120;
 /// Room for the list of files in a snapshot, beside their contents.
 const LIST_BYTES: u64 = 64 << 20;
 
@@ -109,14 +104,14 @@ impl Actor {
         let backend_suspends = backend.suspends();
         options.check()?;
         if self.contents.volume.is_some() {
-            return Err(refused("a volume"));
+            return Err(ForkError::refused(&Obstacle::Volume).into());
         }
         if self.runtime.limits.network == NetworkPolicy::Egress {
-            return Err(refused("a way out to the network (`egress`)"));
+            return Err(ForkError::refused(&Obstacle::Egress).into());
         }
         self.runtime.ready(&mut self.contents, &mut self.journal).await?;
-        if let Some(process) = self.runtime.processes.running() {
-            return Err(refused(&format!("a process beside its cells (`{process}`)")));
+        if let Some(id) = self.runtime.processes.running() {
+            return Err(ForkError::refused(&Obstacle::Process { id }).into());
         }
         let forks = if backend_suspends {
             self.branch(&options).await?
@@ -148,7 +143,7 @@ impl Actor {
             Err(error) => return Err(error),
         };
         let moved = match kept.bound.take() {
-            Some(obstacle) => Err(refused(&obstacle)),
+            Some(obstacle) => Err(ForkError::refused(&obstacle).into()),
             None => self.move_all(options, snapshot, &mut kept, &state).await,
         };
         self.runtime.forget_files(snapshot).await?;
@@ -191,7 +186,7 @@ impl Actor {
     /// Makes all new sessions from the state of the whole machine.
     async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<SessionSeed>> {
         if self.runtime.processes.is_in_use() {
-            return Err(refused("an open connection to one of its ports or processes"));
+            return Err(ForkError::refused(&Obstacle::OpenConnection).into());
         }
         self.runtime.hear_out(&mut self.journal).await?;
         let state = self.runtime.state(&self.contents, &self.journal);
@@ -306,13 +301,8 @@ fn failure(error: Error) -> Error {
     let Error::Sandbox(sandbox) = &error else {
         return error;
     };
-    let reason = cellblock_sandbox::jail::error::chain(sandbox);
-    match reason.split_once(OBSTACLE) {
-        // A copy that arrived says some of them itself.
-        Some((_, obstacle)) => {
-            let shown = obstacle.chars().filter(|c| !acts(*c)).take(MAX_OBSTACLE);
-            refused(&shown.collect::<String>())
-        }
+    match sandbox.obstacle() {
+        Some(obstacle) => ForkError::refused(obstacle).into(),
         // A sandbox that could not be had has an error of its own kind.
         None if sandbox.effect() != crate::error::Effect::Destroys => error,
         None => {
@@ -321,24 +311,6 @@ fn failure(error: Error) -> Error {
             ForkError::Failed { reason }.into()
         }
     }
-}
-
-fn refused(obstacle: &str) -> Error {
-    let remedy = if obstacle.contains("memory") || obstacle.contains("mapp") {
-        "delete what holds it, and try again"
-    } else if ["volume", "network", "rules", "filter"]
-        .iter()
-        .any(|it| obstacle.contains(it))
-    {
-        "use a session without it"
-    } else {
-        "end or close it, and try again"
-    };
-    ForkError::Refused {
-        obstacle: obstacle.to_owned(),
-        remedy,
-    }
-    .into()
 }
 
 #[cfg(test)]

@@ -6,21 +6,21 @@
 //!                                   that the variables are gone
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellblock_sandbox::backend::{DormantSandbox, Lease, Suspension};
+use cellblock_sandbox::backend::{Lease, Suspension};
 use cellblock_sandbox::limits::NetworkPolicy;
 use futures_util::FutureExt as _;
-use metrics::gauge;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::actor::Actor;
+use crate::session::branches::dormancy::StoredMachine;
+use crate::session::effects::Effects;
 use crate::session::journal::Journal;
 use crate::session::journal::timeline::TimelineEvent;
-use crate::session::request::Effects;
+pub use crate::session::options::OnIdle;
 use crate::session::runtime::Runtime;
 
 /// Note for the next cell.
@@ -28,40 +28,6 @@ const HIBERNATED: &str = "the session was hibernated; all variables are gone; fi
                           Run what defines your variables again";
 /// Number of lost files that are named.
 const NAMED: u32 = 10;
-
-/// Action for a session that nobody has used for its idle timeout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnIdle {
-    /// Its sandbox ends, with all variables and files.
-    #[default]
-    End,
-    /// It is [hibernated](Session::hibernate), and ends when nobody uses it for the hibernation
-    /// timeout after that.
-    Hibernate,
-}
-
-impl OnIdle {
-    /// Returns its name in settings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::End => "end",
-            Self::Hibernate => "hibernate",
-        }
-    }
-}
-
-impl std::str::FromStr for OnIdle {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        let known = [Self::End, Self::Hibernate];
-        let found = known.into_iter().find(|action| action.name() == text);
-        found.ok_or_else(|| {
-            format!("`{text}` is not what can happen to an idle session; choose `end` or `hibernate`")
-        })
-    }
-}
 
 /// Parts that a hibernated session has lost, and those that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -74,36 +40,6 @@ pub struct HibernationSummary {
     /// Size in bytes of its variables and files on disk; absent if its files are still in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_bytes: Option<u64>,
-}
-
-/// Whether a session is hibernated, for its handles.
-#[derive(Debug, Default)]
-pub(in crate::session) struct HibernationFlag(AtomicBool);
-
-impl HibernationFlag {
-    pub(in crate::session) fn is_so(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Sets it; returns what it was.
-    pub(in crate::session) fn set(&self, rests: bool) -> bool {
-        let before = self.0.swap(rests, Ordering::Relaxed);
-        if before != rests {
-            let hibernated = gauge!("cellblock_sessions_hibernated");
-            hibernated.increment(if rests { 1.0 } else { -1.0 });
-        }
-        before
-    }
-}
-
-/// A machine on disk, with what is said if it cannot be restored.
-#[derive(Debug)]
-pub(in crate::session) struct StoredMachine {
-    dormant: Box<dyn DormantSandbox>,
-    /// Some of its files.
-    files: Vec<String>,
-    /// Number of all its files.
-    total: u64,
 }
 
 impl Session {

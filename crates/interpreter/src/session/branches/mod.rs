@@ -2,5 +2,6 @@
 //! a state that waits on disk. This code alone moves the whole state of a session.
 
 pub mod checkpoints;
+pub(in crate::session) mod dormancy;
 pub mod fork;
 pub mod hibernate;

@@ -8,7 +8,7 @@ use cellblock_sandbox::jail::protection::Protection;
 use crate::error::{Effect, Error, Result};
 use crate::session::contents::Contents;
 use crate::session::contents::dataset::{DatasetMount, MountKind, file_name};
-use crate::session::contents::spool::SpooledFile;
+use crate::session::contents::spool::{Dataset, SpooledFile};
 use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
 use crate::shared::InterpreterState;
@@ -19,13 +19,6 @@ const FOLDER: &str = "/tmp/data/";
 /// Whether sandboxes have mounts of their own.
 pub(in crate::session) fn can_mount(shared: &InterpreterState) -> bool {
     shared.backend.report().is_active(Protection::MountNamespace)
-}
-
-/// A dataset of a session.
-#[derive(Clone, Debug)]
-pub(in crate::session) struct Dataset {
-    name: String,
-    spooled: SpooledFile,
 }
 
 impl Runtime {

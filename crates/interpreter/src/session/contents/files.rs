@@ -1,6 +1,5 @@
 //! Collecting what a cell left in `/workspace` and `/tmp/output`.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -16,12 +15,11 @@ use tokio::time::Instant;
 use crate::error::{Error, Result};
 use crate::execution::{ProducedFile, SkippedFile};
 use crate::session::contents::Contents;
+use crate::session::contents::collection::{CollectionState, ROOTS, StoredFiles, state_of};
 use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
 use crate::session::unkept::UnstoredFile;
 
-/// Trees that are collected.
-pub(in crate::session) const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 /// Number of bytes of a file that are requested at once.
 const PART: u64 = 4 * 1024 * 1024;
 /// Files that are stored at the same time, and how many bytes they may have together: what a
@@ -34,35 +32,6 @@ const COLLECT_LIMIT: Duration = Duration::from_mins(1);
 const IGNORED: [&str; 4] = ["__pycache__", ".cache", ".config", ".matplotlib"];
 /// Longest name that is taken over.
 const MAX_NAME: usize = 512;
-
-/// Files that were collected before.
-#[derive(Clone, Debug, Default)]
-pub(in crate::session) struct CollectionState {
-    stamps: [Option<u64>; ROOTS.len()],
-    /// Size and time of files that were collected, to tell those that a coarse clock reports twice.
-    seen: HashMap<String, (u64, i64)>,
-}
-
-/// Files that were stored, and those that were not, with reasons.
-#[derive(Debug, Default)]
-pub(in crate::session) struct StoredFiles {
-    pub(in crate::session) files: Vec<ProducedFile>,
-    pub(in crate::session) skipped: Vec<SkippedFile>,
-    /// Paths of files that the host could not store now.
-    pub(in crate::session) unkept: Vec<String>,
-}
-
-/// Returns the state that distinguishes a version of a file from the next one.
-pub(in crate::session) fn state_of(entry: &FileEntry) -> (String, (u64, i64)) {
-    (entry.path.clone(), (entry.size, entry.mtime_ns))
-}
-
-impl CollectionState {
-    /// A file was handed over by other means.
-    pub(in crate::session) fn note(&mut self, path: &str, state: (u64, i64)) {
-        self.seen.insert(path.to_owned(), state);
-    }
-}
 
 impl Runtime {
     /// Stores new and changed files; those that cannot be are named with the reason.

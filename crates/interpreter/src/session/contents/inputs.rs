@@ -9,14 +9,7 @@ use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::session::contents::Contents;
 use crate::session::journal::Journal;
-use crate::session::runtime::Runtime;
-
-/// The tool results that are in a sandbox.
-#[derive(Debug)]
-pub(in crate::session) struct BoundInputs {
-    key: String,
-    references: Vec<Reference>,
-}
+use crate::session::runtime::{BoundInputs, Runtime};
 
 impl Runtime {
     /// Puts a cell's tool results into the sandbox, unless they are there, and says where its

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::connector::Grants;
 use crate::input::Input;
 use crate::project::ProjectMember;
-use crate::session::contents::datasets::Dataset;
-use crate::session::contents::files::CollectionState;
-use crate::session::contents::outputs::HandedOver;
+use crate::session::contents::collection::{CollectionState, HandedOver};
+use crate::session::contents::spool::Dataset;
 use crate::session::contents::volume::OpenVolume;
-use crate::session::runtime::kept::WholeStreams;
+use crate::session::runtime::capture::WholeStreams;
 
 pub(in crate::session) mod change;
+pub(in crate::session) mod collection;
 pub(in crate::session) mod dataset;
 pub(in crate::session) mod datasets;
 pub(in crate::session) mod describe;

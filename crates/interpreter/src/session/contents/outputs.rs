@@ -1,38 +1,20 @@
 //! Collecting what commands left in `/tmp/output`.
 
-use std::collections::HashMap;
-
 use futures_util::FutureExt as _;
 
 use crate::error::Result;
 use crate::execution::{ProducedFile, SkippedFile};
 use crate::session::Session;
 use crate::session::contents::Contents;
-use crate::session::contents::files::{ROOTS, StoredFiles, is_ignored, note_skipped, state_of};
-use crate::session::request::Effects;
+use crate::session::contents::collection::{Outputs, ROOTS, StoredFiles, state_of};
+use crate::session::contents::files::{is_ignored, note_skipped};
+use crate::session::effects::Effects;
 use crate::session::runtime::Runtime;
 
 /// The folder that commands write results to.
 const ROOT: &str = ROOTS[1];
 /// Files that are looked at after one command; beyond them they are counted.
 const LISTED: u32 = 4096;
-
-/// New and changed files after a command.
-#[derive(Debug, Default)]
-pub(crate) struct Outputs {
-    pub(crate) files: Vec<ProducedFile>,
-    pub(crate) skipped: Vec<SkippedFile>,
-    /// Number of files to hand over, those beyond the limit included: they come after the next command.
-    pub(crate) total: u64,
-}
-
-/// Files that commands have already returned. Cells have a separate record: a file that a cell has
-/// returned is new to the caller of a command.
-#[derive(Debug, Default)]
-pub(in crate::session) struct HandedOver {
-    stamp: Option<u64>,
-    seen: HashMap<String, (u64, i64)>,
-}
 
 impl Session {
     /// Stores the files that processes have made or changed, as those of a cell.

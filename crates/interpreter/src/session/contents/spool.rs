@@ -35,6 +35,13 @@ pub(crate) struct SpooledFile {
     pub(crate) shape: DatasetShape,
 }
 
+/// A dataset of a session.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct Dataset {
+    pub(super) name: String,
+    pub(super) spooled: SpooledFile,
+}
+
 /// A file in the folder, removed when it is dropped.
 #[derive(Debug)]
 struct Entry {

@@ -1,11 +1,12 @@
 //! The part of a session that remembers its cells.
 
 use crate::lineage::Ledger;
+use crate::session::journal::chain::RunChain;
 use crate::session::journal::recorder::Recorder;
-use crate::session::journal::recording::RunChain;
-use crate::session::journal::timeline::Timeline;
+use crate::session::journal::timeline::{Timeline, TimelineEvent};
 
 pub(in crate::session) mod attribution;
+pub(in crate::session) mod chain;
 pub(in crate::session) mod recorder;
 pub(in crate::session) mod recording;
 pub mod timeline;
@@ -43,6 +44,18 @@ impl Journal {
             cells: 0,
             exited_in: 0,
             unreported: Vec::new(),
+        }
+    }
+
+    /// Adds an event.
+    pub(in crate::session) fn note_event(&self, what: TimelineEvent) {
+        self.timeline.note(self.cells, what);
+    }
+
+    /// Adds the event of a kernel that starts, if there is one.
+    pub(in crate::session) fn note_start(&self) {
+        if self.timeline.sleeps() {
+            self.note_event(TimelineEvent::Resumed);
         }
     }
 }

@@ -3,7 +3,6 @@
 //! A record names the run before it in the same sandbox, and what else has changed the sandbox
 //! since its first run: that is what a replay has to repeat, or cannot.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::time::Instant;
 
@@ -26,8 +25,7 @@ use crate::run_record::{
 };
 use crate::session::contents::Contents;
 use crate::session::journal::Journal;
-use crate::session::journal::recorder::{EndedRun, InputDigest, digest_of};
-use crate::session::request::{Effects, StateChange};
+use crate::session::journal::recorder::EndedRun;
 use crate::session::runtime::Runtime;
 
 /// Maximum size of an input that is put into the artifact store, so that its runs can be replayed.
@@ -36,83 +34,11 @@ const STORED_INPUT: u64 = 8 << 20;
 /// Bytes that are hashed at once.
 const PART: usize = 64 << 10;
 
-/// State from before the next run.
-#[derive(Debug, Default)]
-pub(in crate::session) struct RunChain {
-    now: ChainState,
-    /// Time at which the code of the recorded run began, and the state from before it.
-    begun: Option<(Instant, ChainState)>,
-    inputs: BTreeMap<String, InputDigest>,
-}
-
-/// State with which a replay of the next run would begin.
-#[derive(Clone, Debug, Default)]
-pub(in crate::session) struct ChainState {
-    /// Sandboxes that the session has lost.
-    lost: u64,
-    parent: Option<String>,
-    reset: bool,
-    depends_on: BTreeSet<RunDependency>,
-}
-
 /// A run that is going to be recorded.
 #[derive(Debug)]
 pub(in crate::session) struct RunRecording {
     record: RunRecord,
     since: Instant,
-}
-
-impl RunChain {
-    /// Notes what a request changes beside cells.
-    pub(in crate::session) fn note(&mut self, effects: Effects) {
-        match effects.change {
-            Some(StateChange::Dependency(dependency)) => _ = self.now.depends_on.insert(dependency),
-            Some(StateChange::Reset) => self.reset(),
-            None => {}
-        }
-    }
-
-    /// Notes that the variables are gone.
-    pub(in crate::session) fn reset(&mut self) {
-        self.now.reset = true;
-    }
-
-    /// Notes that the code of a cell begins to run.
-    pub(in crate::session) fn begin(&mut self, at: Instant) {
-        self.begun = Some((at, self.now.clone()));
-    }
-
-    /// Notes an input, whose hash may still be computed.
-    pub(in crate::session) fn bound(
-        &mut self,
-        name: &str,
-        digest: Option<JoinHandle<Option<(String, u64)>>>,
-    ) {
-        if let Some(digest) = digest {
-            self.inputs.insert(name.to_owned(), digest_of(digest));
-        }
-    }
-
-    /// Notes that the sandbox is gone with all that was in it.
-    pub(in crate::session) fn lose(&mut self) {
-        self.now = ChainState {
-            lost: self.now.lost + 1,
-            ..ChainState::default()
-        };
-    }
-
-    /// Returns the state of it that a checkpoint keeps.
-    pub(in crate::session) fn state(&self) -> ChainState {
-        self.now.clone()
-    }
-
-    /// Continues from a checkpoint.
-    pub(in crate::session) fn roll_back(&mut self, state: ChainState) {
-        self.now = ChainState {
-            lost: self.now.lost,
-            ..state
-        };
-    }
 }
 
 impl Runtime {

@@ -9,9 +9,6 @@ use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::session::Session;
-use crate::session::journal::Journal;
-
 /// Number of events that a session keeps; the oldest make room.
 pub const MAX_EVENTS: usize = 256;
 
@@ -82,11 +79,11 @@ pub enum TimelineEvent {
 pub(in crate::session) struct Timeline(Arc<Mutex<VecDeque<SessionEvent>>>);
 
 impl Timeline {
-    fn events(&self) -> MutexGuard<'_, VecDeque<SessionEvent>> {
+    pub(in crate::session) fn events(&self) -> MutexGuard<'_, VecDeque<SessionEvent>> {
         self.0.lock()
     }
 
-    fn note(&self, cell: u64, what: TimelineEvent) {
+    pub(super) fn note(&self, cell: u64, what: TimelineEvent) {
         let at_unix_ms = clock::unix_millis();
         let mut events = self.events();
         if events.len() == MAX_EVENTS {
@@ -100,32 +97,11 @@ impl Timeline {
     }
 
     /// Whether the session was hibernated and not used since.
-    fn sleeps(&self) -> bool {
+    pub(super) fn sleeps(&self) -> bool {
         let events = self.events();
         let mut turns = events.iter().rev().map(|event| &event.what);
         turns.find(|what| matches!(what, TimelineEvent::Hibernated | TimelineEvent::Resumed))
             == Some(&TimelineEvent::Hibernated)
-    }
-}
-
-impl Session {
-    /// Returns the last [`MAX_EVENTS`] events of the session, the oldest first; also while a cell runs.
-    pub fn events(&self) -> Vec<SessionEvent> {
-        self.timeline.events().iter().cloned().collect()
-    }
-}
-
-impl Journal {
-    /// Adds an event.
-    pub(in crate::session) fn note_event(&self, what: TimelineEvent) {
-        self.timeline.note(self.cells, what);
-    }
-
-    /// Adds the event of a kernel that starts, if there is one.
-    pub(in crate::session) fn note_start(&self) {
-        if self.timeline.sleeps() {
-            self.note_event(TimelineEvent::Resumed);
-        }
     }
 }
 

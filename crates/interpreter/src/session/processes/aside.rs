@@ -8,7 +8,8 @@ use std::time::Duration;
 use cellblock_sandbox::guest::{GuestLink, SandboxCommand};
 use tokio::time::{Instant, sleep};
 
-use super::{DIRECTORY, INPUT_LIMIT, MAX_INPUT, MAX_OUTPUT, MAX_WAIT, OUTPUTS, PAUSE, Processes, is_full};
+use super::process::OUTPUTS;
+use super::{DIRECTORY, INPUT_LIMIT, MAX_INPUT, MAX_OUTPUT, MAX_WAIT, PAUSE, Processes, is_full};
 use crate::error::{Error, Result};
 
 /// Number of the last one, for the name of its file.

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::run_record::RunDependency;
 use crate::session::Session;
 use crate::session::contents::Contents;
+use crate::session::effects::Effects;
 use crate::session::journal::Journal;
-use crate::session::request::Effects;
 use crate::session::runtime::Runtime;
 
 impl Session {

@@ -10,15 +10,16 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::{
-    MAX_ENDED, MAX_RUNNING, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
-    output_file, signal,
-};
+use super::process::{ProcessOrder, ProcessReport, ProcessState, output_file};
+use super::signal::{self, ProcessSignal};
 use crate::base::HeldLayer;
 use crate::checkpoint_error::CheckpointError;
 use crate::error::Result;
-use crate::session::runtime::command::environment;
+use crate::process_error::{MAX_RUNNING, ProcessError};
+use crate::session::runtime::environment::environment;
 
+/// Maximum number of ended processes of a session whose output is kept; the oldest are dropped first.
+pub const MAX_ENDED: usize = 64;
 /// Maximum time for killed processes to be gone.
 const END_LIMIT: Duration = Duration::from_secs(10);
 

@@ -12,14 +12,14 @@ use cellblock_protocol::Stream;
 use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use tokio::sync::oneshot;
 
-use crate::base::HeldLayer;
 use crate::error::{Effect, Error, Result};
 use crate::execution::StreamText;
 use crate::session::contents::Contents;
-use crate::session::contents::outputs::Outputs;
+use crate::session::contents::collection::Outputs;
 use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
-use crate::session::runtime::kept::StreamCapture;
+use crate::session::runtime::capture::StreamCapture;
+use crate::session::runtime::environment::environment;
 
 /// Directory in which commands start.
 const DIRECTORY: &str = "/workspace";
@@ -384,23 +384,4 @@ impl CommandRun {
         }
         flooded
     }
-}
-
-/// Returns the variables of a command: those of the way out, which the requested ones override, and
-/// the path to packages that cells required.
-pub(in crate::session) fn environment(
-    layers: &[HeldLayer],
-    way_out: &BTreeMap<String, String>,
-    asked: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
-    let mut env = way_out.clone();
-    env.extend(asked.clone());
-    if !layers.is_empty() {
-        let paths: Vec<_> = layers
-            .iter()
-            .map(|layer| format!("/opt/layers/{layer}"))
-            .collect();
-        env.insert("PYTHONPATH".to_owned(), paths.join(":"));
-    }
-    env
 }

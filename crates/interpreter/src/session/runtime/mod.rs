@@ -15,9 +15,8 @@ use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
 use crate::lineage::VariableOrigin;
 use crate::session::branches::checkpoints::{Checkpoints, Trial};
-use crate::session::branches::hibernate::{HibernationFlag, StoredMachine};
+use crate::session::branches::dormancy::{HibernationFlag, StoredMachine};
 use crate::session::contents::Contents;
-use crate::session::contents::inputs::BoundInputs;
 use crate::session::interrupts::InterruptReceiver;
 use crate::session::journal::Journal;
 use crate::session::journal::timeline::TimelineEvent;
@@ -30,8 +29,10 @@ use crate::session::runtime::way_out::WayOut;
 use crate::shared::InterpreterState;
 
 pub(in crate::session) mod calls;
+pub(in crate::session) mod capture;
 pub(in crate::session) mod check;
 pub(in crate::session) mod command;
+pub(in crate::session) mod environment;
 pub(in crate::session) mod evidence;
 pub(in crate::session) mod judge;
 pub(in crate::session) mod kept;
@@ -95,6 +96,13 @@ pub(in crate::session) struct Runtime {
     pub(in crate::session) bundles: Vec<Bundle>,
     /// Its way out, with `network: egress`.
     pub(in crate::session) way_out: WayOut,
+}
+
+/// The tool results that are in a sandbox.
+#[derive(Debug)]
+pub(in crate::session) struct BoundInputs {
+    pub(in crate::session) key: String,
+    pub(in crate::session) references: Vec<Reference>,
 }
 
 /// Terms of a message for which a kernel runs code.

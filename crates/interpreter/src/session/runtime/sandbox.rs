@@ -9,12 +9,11 @@ use crate::error::{Error, Result};
 use crate::execution::{Outcome, Resource};
 use crate::session::PreparedSandbox;
 use crate::session::contents::Contents;
-use crate::session::contents::files::CollectionState;
-use crate::session::contents::outputs::HandedOver;
+use crate::session::contents::collection::{CollectionState, HandedOver};
 use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
 use crate::session::runtime::calls::{BuiltIn, CallLimits};
-use crate::session::runtime::kept::WholeStreams;
+use crate::session::runtime::capture::WholeStreams;
 use crate::session::runtime::run::{CellTerms, run};
 use crate::session::runtime::standby::Standby;
 

@@ -5,6 +5,7 @@ use cellblock_protocol::{CellError, KernelOutcome, Rejection, ToKernel};
 
 use crate::error::{Error, Result};
 use crate::session::journal::Journal;
+use crate::session::options::SetupSnippet;
 use crate::session::runtime::RunTerms;
 use crate::session::runtime::Runtime;
 use crate::session::runtime::run::{End, RequestResult, Stop};
@@ -12,20 +13,6 @@ use crate::session::runtime::run::{End, RequestResult, Stop};
 /// Characters of a snippet's name, and of its error, in a note.
 const NAME: usize = 80;
 const REASON: usize = 300;
-
-/// Code that prepares a session. Names that it binds are not variables of the session. It can call
-/// no connectors, and what it prints and shows is dropped. If it fails, the next cell's
-/// [note](crate::Execution::note) says so, and the session continues.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetupSnippet {
-    /// File name in tracebacks and notes.
-    pub name: String,
-    /// The code.
-    pub code: String,
-    /// Whether the session's [guard](crate::session::SessionOptions::guard) checks it. Code of an operator
-    /// needs no check.
-    pub guarded: bool,
-}
 
 impl Runtime {
     /// Runs the setup code in a kernel that has just been started or reset. Returns whether the

@@ -3,11 +3,7 @@
 //! All of it is an allegation. What a false one gains is a process of the same sandbox as the
 //! kernel, which is what a cell has anyway.
 
-use cellblock_protocol::ToKernel;
-use cellblock_protocol::text::acts;
-
-/// Characters of a reason that are kept.
-const REASON: usize = 120;
+use cellblock_protocol::{Obstacle, ToKernel};
 
 /// Follows one kernel.
 #[derive(Clone, Debug, Default)]
@@ -91,15 +87,15 @@ impl Standby {
     }
 
     /// Notes what the kernel says.
-    pub(in crate::session) fn heard(&mut self, changes: u64, pid: Option<u32>, refused: Option<String>) {
+    pub(in crate::session) fn heard(&mut self, changes: u64, pid: Option<u32>, refused: Option<Obstacle>) {
         self.told = Some(StandbyState { changes, pid });
-        self.obstacle = refused.map(|reason| {
+        self.obstacle = refused.map(|obstacle| {
             let author = if changes == self.changes {
                 self.author
             } else {
                 self.author_before
             };
-            let reason: String = reason.chars().filter(|c| !acts(*c)).take(REASON).collect();
+            let reason = obstacle.to_string();
             match self.obstacle.take() {
                 Some((since, known)) if known == reason => (since, known),
                 _ => (author, reason),
@@ -200,6 +196,12 @@ mod tests {
         standby.sent(&message, cell);
     }
 
+    fn threads(owner: &str) -> Obstacle {
+        Obstacle::Threads {
+            owners: owner.to_owned(),
+        }
+    }
+
     #[test]
     fn before_the_first_cell_any_new_kernel_has_the_state() {
         let mut standby = Standby::default();
@@ -234,19 +236,19 @@ mod tests {
         let mut standby = Standby::default();
         run(&mut standby, 1);
         run(&mut standby, 2);
-        standby.heard(1, None, Some("thr\u{1b}eads (polars)".into()));
+        standby.heard(1, None, Some(threads("polars")));
         run(&mut standby, 3);
-        standby.heard(2, None, Some("threads (polars)".into()));
+        standby.heard(2, None, Some(threads("polars")));
         assert_eq!(
             standby.refuge(),
             Refuge::None("cell 1 left behind threads (polars)".into())
         );
         standby.heard(2, Some(3), None);
         run(&mut standby, 4);
-        standby.heard(3, None, Some("x".repeat(1000)));
+        standby.heard(3, None, Some(Obstacle::OpenPipe));
         assert_eq!(
             standby.refuge(),
-            Refuge::None(format!("cell 3 left behind {}", "x".repeat(120)))
+            Refuge::None("cell 3 left behind an open pipe".into())
         );
     }
 
@@ -261,16 +263,16 @@ mod tests {
         let blamed = Refuge::None("reading the inputs left behind threads (pyarrow)".into());
         let mut before = Standby::default();
         before.sent(&bind, 0);
-        before.heard(1, None, Some("threads (pyarrow)".into()));
+        before.heard(1, None, Some(threads("pyarrow")));
         run(&mut before, 1);
-        before.heard(2, None, Some("threads (pyarrow)".into()));
+        before.heard(2, None, Some(threads("pyarrow")));
         run(&mut before, 2);
         assert_eq!(before.refuge(), blamed);
         let mut after = Standby::default();
         run(&mut after, 1);
         after.heard(1, Some(7), None);
         after.sent(&bind, 1);
-        after.heard(2, None, Some("threads (pyarrow)".into()));
+        after.heard(2, None, Some(threads("pyarrow")));
         run(&mut after, 2);
         assert_eq!(after.refuge(), blamed);
     }

@@ -34,12 +34,6 @@ const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// Name of the code that tells a kernel.
 const NAME: &str = "<egress>";
 
-/// Takes records of requests to hosts, once each has ended. It must not wait.
-pub trait EgressLog: std::fmt::Debug + Send + Sync {
-    /// Takes a record.
-    fn record(&self, record: &EgressRecord);
-}
-
 /// The way out of a session.
 #[derive(Debug, Default)]
 pub(in crate::session) struct WayOut {

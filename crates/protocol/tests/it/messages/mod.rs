@@ -4,8 +4,8 @@ use cellblock_protocol::{
     Answer, Axes, CallError, CellError, CellMode, CellNames, ChangeKind, Chart, Column, Dataframe,
     DataframeLibrary, Disk, Exception, ExceptionFrame, Figure, FigureLibrary, FileDifference, FileEntry,
     FileStamp, Finding, FromGuest, FromKernel, Guard, Image, ImageMime, InputFormat, KernelOutcome, Language,
-    Output, OutputLimits, Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind,
-    SkippedFile, Stream, TerminalSize, ToGuest, ToKernel, Variable,
+    Obstacle, Output, OutputLimits, Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series,
+    SeriesKind, SkippedFile, Stream, TerminalSize, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -41,6 +41,16 @@ fn value() -> impl Strategy<Value = Value> {
             btree_map(text(), inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
+}
+
+fn obstacle() -> impl Strategy<Value = Obstacle> + Clone {
+    prop_oneof![
+        Just(Obstacle::ChildProcesses),
+        text().prop_map(|owners| Obstacle::Threads { owners }),
+        any::<u32>().prop_map(|limit| Obstacle::HighDescriptor { limit }),
+        text().prop_map(|error| Obstacle::UnknownState { error }),
+        text().prop_map(|reason| Obstacle::NoCopy { reason }),
+    ]
 }
 
 fn scalar() -> impl Strategy<Value = Scalar> {
@@ -532,10 +542,10 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
         (
             any::<u64>(),
             of(any::<u32>()),
-            of(text()),
+            of(obstacle()),
             any::<u64>(),
             any::<u32>(),
-            of(text())
+            of(obstacle())
         )
             .prop_map(|(cell, pid, refused, bytes, socket, bound)| FromKernel::Kept {
                 cell,
@@ -545,7 +555,7 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
                 socket,
                 bound,
             }),
-        (any::<u64>(), of(any::<u32>()), of(text())).prop_map(|(changes, pid, refused)| {
+        (any::<u64>(), of(any::<u32>()), of(obstacle())).prop_map(|(changes, pid, refused)| {
             FromKernel::Standby {
                 changes,
                 pid,

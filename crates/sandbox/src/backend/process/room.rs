@@ -214,8 +214,10 @@ impl Sandbox for Room {
                 into: into.id().to_owned(),
                 target: kernel.pid,
             };
-            let answered = self.launcher.ask(operation, &pagemaps, "move a kernel").await;
-            answered.map(drop)
+            match self.launcher.ask(operation, &pagemaps, "move a kernel").await?.0 {
+                LauncherReply::Immovable(obstacle) => Err(SandboxErrorKind::Immovable(obstacle).into()),
+                _ => Ok(()),
+            }
         })
     }
 

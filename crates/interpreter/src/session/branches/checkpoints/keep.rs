@@ -1,5 +1,6 @@
 //! Making, using and dropping checkpoints.
 
+use cellblock_protocol::Obstacle;
 use cellblock_sandbox::backend::{KeptKernel, Lack};
 use cellblock_settings::clock;
 
@@ -43,7 +44,7 @@ impl Runtime {
         let (kept, saved) = tokio::join!(kernel.keep(request, heard), saved);
         let kept = kept
             .map_err(Error::from)
-            .and_then(|kept| kept.map_err(|obstacle| refused(action, obstacle)));
+            .and_then(|kept| kept.map_err(|obstacle| CheckpointError::refused(action, &obstacle).into()));
         let mut kernel = match kept {
             Ok(kernel) => kernel,
             Err(error) => {
@@ -127,8 +128,8 @@ impl Actor {
             self.runtime.kept.check(name)?;
         }
         self.runtime.ready(&mut self.contents, &mut self.journal).await?;
-        if let Some(process) = self.runtime.processes.running() {
-            return Err(beside(KEEP, &process));
+        if let Some(id) = self.runtime.processes.running() {
+            return Err(CheckpointError::refused(KEEP, &Obstacle::Process { id }).into());
         }
         let about = self.hold(KEEP, name, false).await?;
         self.journal.note_event(TimelineEvent::Checkpoint {
@@ -260,27 +261,4 @@ impl Actor {
         self.runtime.show_processes();
         Ok(true)
     }
-}
-
-/// Returns the refusal of what a running process forbids.
-pub(in crate::session) fn beside(action: &'static str, process: &str) -> Error {
-    refused(action, format!("a process beside its cells (`{process}`)"))
-}
-
-fn refused(action: &'static str, obstacle: String) -> Error {
-    let remedy = if obstacle.contains("thread") {
-        "stop them, or reset the session and do without the library that started them"
-    } else if obstacle.contains("process") {
-        "wait for it to end, or end it"
-    } else if obstacle.contains("file") {
-        "close it, or remove it"
-    } else {
-        "close it, or delete what holds it, and try again"
-    };
-    CheckpointError::Refused {
-        action,
-        obstacle,
-        remedy,
-    }
-    .into()
 }

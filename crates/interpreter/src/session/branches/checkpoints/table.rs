@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use cellblock_protocol::CellNames;
 use cellblock_sandbox::backend::{KeptKernel, Kernel};
 
-use super::{Checkpoint, CheckpointError};
+use super::checkpoint::Checkpoint;
 use crate::base::HeldLayer;
-use crate::checkpoint_error::MAX_NAME;
-use crate::lineage::Ledger;
-use crate::session::contents::files::CollectionState;
-use crate::session::journal::recording::ChainState;
+use crate::checkpoint_error::{CheckpointError, MAX_NAME};
+use crate::lineage::{self, Ledger};
+use crate::session::contents::collection::CollectionState;
+use crate::session::journal::chain::ChainState;
 use crate::session::runtime::standby::Standby;
 
 /// Number of the files' snapshot of the state before a try. Those of checkpoints begin at 1.
@@ -55,6 +56,22 @@ pub(in crate::session) struct State {
     pub(in crate::session) chain: ChainState,
     /// Names of the inputs.
     pub(in crate::session) inputs: Vec<String>,
+}
+
+/// A try that runs or is undecided.
+#[derive(Debug)]
+pub(in crate::session) struct Trial {
+    pub(super) cell: u64,
+    /// Effects of its cell on variables.
+    pub(super) names: Option<CellNames>,
+}
+
+impl Trial {
+    /// Notes what its cell did to variables, as the kernel says.
+    pub(in crate::session) fn note(&mut self, mut names: CellNames) {
+        lineage::clean(&mut names);
+        self.names = Some(names);
+    }
 }
 
 impl Checkpoints {

@@ -11,7 +11,7 @@
 
 use std::pin::pin;
 
-use cellblock_protocol::{CallError, CellNames};
+use cellblock_protocol::{CallError, CellNames, Obstacle};
 pub use cellblock_protocol::{ChangeKind, FileDifference};
 use cellblock_sandbox::backend::BoxFuture;
 use futures_util::FutureExt as _;
@@ -20,17 +20,15 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::CheckpointError;
-use super::keep::beside;
-use super::table::OF_TRY;
+use super::table::{OF_TRY, Trial};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::Execution;
 use crate::host_call::{HostCall, HostMethods, HostReply};
-use crate::lineage;
 use crate::session::actor::Actor;
 use crate::session::contents::files::escape;
+use crate::session::effects::Effects;
 use crate::session::journal::timeline::TimelineEvent;
-use crate::session::request::Effects;
 use crate::session::request::Task;
 use crate::session::runtime::Runtime;
 use crate::session::{Request, Session};
@@ -81,22 +79,6 @@ pub struct DecidedTry {
     pub cell: u64,
     /// Whether it was kept.
     pub kept: bool,
-}
-
-/// A try that runs or is undecided.
-#[derive(Debug)]
-pub(in crate::session) struct Trial {
-    cell: u64,
-    /// Effects of its cell on variables.
-    names: Option<CellNames>,
-}
-
-impl Trial {
-    /// Notes what its cell did to variables, as the kernel says.
-    pub(in crate::session) fn note(&mut self, mut names: CellNames) {
-        lineage::clean(&mut names);
-        self.names = Some(names);
-    }
 }
 
 impl Session {
@@ -236,8 +218,8 @@ impl Actor {
         self.runtime.has_checkpoints()?;
         self.runtime.ready(&mut self.contents, &mut self.journal).await?;
         let number = self.journal.cells + 1;
-        if let Err(process) = self.runtime.processes.hold(number) {
-            return Err(beside(TRY, &process));
+        if let Err(id) = self.runtime.processes.hold(number) {
+            return Err(CheckpointError::refused(TRY, &Obstacle::Process { id }).into());
         }
         if let Err(error) = self.hold(TRY, None, true).await {
             self.runtime.processes.release();

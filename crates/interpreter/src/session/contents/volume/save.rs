@@ -6,7 +6,7 @@ use cellblock_artifact::{ArtifactDescription, Kind, Store};
 use cellblock_protocol::FileEntry;
 use cellblock_sandbox::guest::{DirectoryListing, Guest};
 
-use super::OpenVolume;
+use super::open::OpenVolume;
 use crate::error::Error;
 use crate::session::contents::files::{download, escape, media_type, relative_name};
 use crate::volume::{VOLUME_FOLDER, VolumeFile, VolumeKeeper, VolumeManifest};
