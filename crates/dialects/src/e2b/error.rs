@@ -1,4 +1,5 @@
-//! E2B's form of an error: `{"code": 404, "message": "…"}` with the same status.
+//! E2B's form of an error: `{"code": 404, "message": "…"}` with the same status. That of a sandbox that is not there
+//! also has its `sandboxId`.
 
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
@@ -12,16 +13,16 @@ use crate::fault::{DialectFault, DialectFaultKind};
 /// Characters of a value that an error repeats.
 const MAX_SHOWN: usize = 100;
 
-/// Reason that a request fails.
+/// Reason that a request fails, and the sandbox that it did not find.
 #[derive(Clone, Debug)]
-pub(super) struct Problem(pub(super) DialectFault);
+pub(super) struct Problem(pub(super) DialectFault, Option<String>);
 
 /// Answer of a route.
 pub(super) type Answer<T> = Result<T, Problem>;
 
 impl Problem {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self(DialectFault::new(status, message))
+        Self(DialectFault::new(status, message), None)
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -30,6 +31,13 @@ impl Problem {
 
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// A request to a sandbox that has ended or is paused. E2B's clients look for these words, with this
+    /// status, to learn that it does not run.
+    pub(super) fn gone(id: &str, why: &str) -> Self {
+        let fault = DialectFault::new(StatusCode::BAD_GATEWAY, format!("The sandbox was not found{why}"));
+        Self(fault, Some(id.to_owned()))
     }
 
     /// Something of E2B's API that is not served, by its name.
@@ -49,7 +57,7 @@ impl Problem {
 
     /// A mistake of this program, which the log explains.
     pub(super) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
-        Self(DialectFault::internal(action, error))
+        Self(DialectFault::internal(action, error), None)
     }
 }
 
@@ -61,7 +69,10 @@ impl IntoResponse for Problem {
             retry_after,
             ..
         } = self.0;
-        let body = json!({ "code": status.as_u16(), "message": message });
+        let mut body = json!({ "code": status.as_u16(), "message": message });
+        if let Some(id) = self.1 {
+            body["sandboxId"] = id.into();
+        }
         let mut response = (status, Json(body)).into_response();
         if let Some(seconds) = retry_after {
             response
@@ -85,6 +96,6 @@ impl<E: Into<DialectFault>> From<E> for Problem {
             DialectFaultKind::Space => StatusCode::INSUFFICIENT_STORAGE,
             _ => fault.status,
         };
-        Self(fault)
+        Self(fault, None)
     }
 }

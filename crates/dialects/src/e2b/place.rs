@@ -116,16 +116,14 @@ async fn owner(parts: &Parts, e2b: &E2b) -> Answer<Owner> {
     Ok(e2b.host.owner(key, parts.uri.path(), peer).await?)
 }
 
-/// Returns a sandbox that runs. E2B's clients look for these words, with this status, to learn that
-/// it does not.
+/// Returns a sandbox that runs.
 async fn running(e2b: &E2b, id: &str) -> Answer<HeldSandbox> {
-    let gone = |why: &str| Problem::new(StatusCode::BAD_GATEWAY, format!("The sandbox was not found{why}"));
-    let held = e2b.by_id(id).ok_or_else(|| gone(""))?;
+    let held = e2b.by_id(id).ok_or_else(|| Problem::gone(id, ""))?;
     e2b.host.enter(held.kept.owner.name()).await?;
     let life = *held.kept.life.borrow();
     if life.is_paused {
         if !life.resumes {
-            return Err(gone(": it is paused; connect to it to resume it"));
+            return Err(Problem::gone(id, ": it is paused; connect to it to resume it"));
         }
         held.kept.live(life.timeout, false);
     }

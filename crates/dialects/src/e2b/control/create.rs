@@ -24,8 +24,9 @@ use super::super::sandbox::{HeldSandbox, Life, Sandbox};
 use super::super::secret::Token;
 use super::super::state::{E2b, FOREVER};
 use super::answer::SandboxAnswer;
-use super::request::{NewSandbox, TEMPLATES};
+use super::request::NewSandbox;
 use super::retries::Attempt;
+use super::templates::TEMPLATES;
 use crate::bounded::BoundedName;
 use crate::host::SessionWish;
 

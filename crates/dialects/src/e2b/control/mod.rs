@@ -9,6 +9,7 @@ mod network;
 mod off;
 mod request;
 mod retries;
+mod templates;
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -33,5 +34,6 @@ pub(super) fn routes() -> Router<E2b> {
         .route("/v2/sandboxes/{id}/connect", post(manage::connect))
         .route("/sandboxes/{id}/resume", post(manage::resume))
         .route("/sandboxes/{id}/pause", post(manage::pause))
+        .route("/templates/aliases/{alias}", get(templates::by_alias))
         .merge(off::routes())
 }

@@ -8,12 +8,9 @@ use serde_json::Value;
 use super::super::error::{Answer, Problem};
 use super::super::options::E2bOptions;
 use super::network::NetworkConfig;
+use super::templates;
 use crate::bounded::{BoundedDescription, BoundedName};
 
-/// Names that stand for the server's image: E2B's base template, and that of its code interpreter.
-pub(super) const TEMPLATES: [&str; 3] = ["base", "code-interpreter-v1", "code-interpreter-beta"];
-/// Tag that E2B's templates have without any other.
-const DEFAULT_TAG: &str = "default";
 /// Bytes of metadata, and of environment variables.
 const MAX_TEXT: usize = 64 * 1024;
 
@@ -62,7 +59,7 @@ impl NewSandbox {
     /// Rejects what this server would not do.
     pub(super) fn check(&self, options: &E2bOptions) -> Answer<()> {
         let template = self.template.as_ref().map_or("", |it| it.as_str());
-        check_template(template, options)?;
+        templates::check(template, options)?;
         if self.auto_pause_memory == Some(false) {
             return Err(Problem::unenforced("autoPauseMemory", &false, MEMORY));
         }
@@ -115,25 +112,3 @@ impl NewSandbox {
 pub(super) const MEMORY: &str = "a paused sandbox stays in memory, and nothing is saved to disk. Leave \
                                  the field out to keep variables and processes, or write files elsewhere \
                                  and kill the sandbox";
-
-fn check_template(template: &str, options: &E2bOptions) -> Answer<()> {
-    let is_known = |name: &str| TEMPLATES.contains(&name) || options.templates.iter().any(|it| it == name);
-    if template.is_empty() {
-        return Err(Problem::invalid(
-            "`templateID` is missing; use \"base\" or \"code-interpreter-v1\"",
-        ));
-    }
-    match template.split_once(':') {
-        _ if is_known(template) => Ok(()),
-        Some((name, DEFAULT_TAG)) if is_known(name) => Ok(()),
-        Some((name, tag)) if is_known(name) => Err(Problem::invalid(format!(
-            "`templateID`: the tag `{tag}` of `{template}` does not exist: this server has one image, \
-             without builds; use \"{name}\""
-        ))),
-        _ => Err(Problem::not_found(format!(
-            "template '{template}' not found; this server has one image, which \"base\" and \
-             \"code-interpreter-v1\" stand for, and the names that `dialects: {{e2b: {{templates: \
-             […]}}}}` lists"
-        ))),
-    }
-}

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cellblock_interpreter::hosting::uploads::Upload;
 use cellblock_interpreter::json_error;
+use cellblock_settings::clock::unix_seconds;
 use flate2::write::MultiGzDecoder;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
@@ -190,13 +191,16 @@ async fn opened(parts: &Parts, e2b: &E2b, named: &FileQuery, operation: Operatio
     };
     let path = named.path.as_deref().unwrap_or_default();
     let user = named.username.as_deref().unwrap_or_default();
-    if access.signed(signature, path, operation, user, named.signature_expiration) {
+    let end = named.signature_expiration;
+    let refused = if !access.signed(signature, path, operation, user, end) {
+        "the signature is not that of this path, operation and user"
+    } else if end.is_some_and(|end| end <= unix_seconds()) {
+        // E2B's words, which clients compare.
+        "signature is already expired"
+    } else {
         return Ok(held);
-    }
-    Err(Problem::new(
-        StatusCode::UNAUTHORIZED,
-        "the signature is not that of this path, operation and user, or it has expired",
-    ))
+    };
+    Err(Problem::new(StatusCode::UNAUTHORIZED, refused))
 }
 
 /// Writes a file, from a spool: what is too large never reaches the sandbox.

@@ -53,8 +53,17 @@ fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
         let killed = world.api(Method::DELETE, &path).sent().await;
         assert_eq!(killed.status(), 204);
         refused(world.api(Method::DELETE, &path).sent().await, 404).await;
-        let gone = world.inside(&sandbox, Method::GET, "/health").sent().await;
-        assert!(refused(gone, 502).await.contains("was not found"));
+        let gone: Value = world.inside(&sandbox, Method::GET, "/health").read().await;
+        assert_eq!(
+            (&gone["code"], &gone["sandboxId"]),
+            (&json!(502), &json!(sandbox.id))
+        );
+        assert!(gone["message"].as_str().unwrap().contains("was not found"));
+        for name in ["fork", "snapshots", "network", "logs"] {
+            let request = world.api(Method::POST, &format!("{path}/{name}"));
+            let message = refused(request.sent().await, 404).await;
+            assert!(message.contains("was not found"), "{name}: {message}");
+        }
     });
 }
 
@@ -179,7 +188,10 @@ fn what_is_not_served_is_refused_by_its_name() {
             ("/snapshots", "snapshots"),
             ("/v3/templates", "templates"),
             ("/templates/base/builds/1", "templates"),
+            ("/default-templates", "templates"),
             ("/volumes", "volumes"),
+            ("/volumecontent/1/file", "volumes"),
+            (&format!("/sandboxes/{}/network", sandbox.id), "network"),
             (&format!("/sandboxes/{}/fork", sandbox.id), "forks"),
             (&format!("/sandboxes/{}/snapshots", sandbox.id), "snapshots"),
         ] {
@@ -205,6 +217,30 @@ fn what_is_not_served_is_refused_by_its_name() {
         );
         let nowhere = world.api(Method::GET, "/nothing");
         refused(nowhere.sent().await, 404).await;
+    });
+}
+
+#[test]
+fn the_templates_that_are_served_exist() {
+    block_on(async {
+        let options = E2bOptions {
+            templates: vec!["mine".to_owned()],
+            ..E2bOptions::default()
+        };
+        let world = E2bFixture::with(options).await;
+        for (name, status) in [
+            ("base", 200),
+            ("code-interpreter-v1", 200),
+            ("mine", 200),
+            ("base%3Adefault", 200),
+            ("base%3Av2", 404),
+            ("other", 404),
+        ] {
+            let request = world.api(Method::GET, &format!("/templates/aliases/{name}"));
+            assert_eq!(request.status().await, status, "{name}");
+        }
+        let keyless = world.http.get(world.url("/templates/aliases/base"));
+        refused(keyless.sent().await, 401).await;
     });
 }
 
