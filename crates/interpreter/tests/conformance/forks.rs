@@ -1,5 +1,6 @@
 //! Forks: independent sessions that begin with the variables and files of another one.
 
+use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::session::fork::{ForkError, ForkOptions, MAX_FORKS};
 use cellblock_interpreter::session::processes::ProcessOrder;
 use cellblock_interpreter::session::timeline::TimelineEvent;
@@ -215,6 +216,31 @@ fn generators_that_code_has_made_are_seeded_anew_unless_they_are_to_go_on() {
                 "{draw}: {own} {one} {two}"
             );
         }
+    });
+}
+
+#[test]
+fn a_fork_prepares_later_kernels_with_the_code_that_it_was_given() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(&session, "x = 1").await;
+        let setup = SetupSnippet {
+            name: "<setup>".to_owned(),
+            code: "prepared = 2".to_owned(),
+            guarded: false,
+        };
+        let options = ForkOptions {
+            setup: Some(vec![setup]),
+            ..ForkOptions::new(1)
+        };
+        let fork = session.fork(options).await.unwrap().remove(0);
+        assert_eq!(value(&fork, "'prepared' in globals()").await, false);
+        for each in [&session, &fork] {
+            each.hibernate_files().await.unwrap();
+        }
+        assert_eq!(value(&fork, "prepared").await, 2);
+        assert_eq!(value(&session, "'prepared' in globals()").await, false);
     });
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::hibernate::{HibernationSummary, OnIdle};
+use cellblock_interpreter::session::processes::ProcessOrder;
 use cellblock_interpreter::session::timeline::TimelineEvent;
 use cellblock_testkit::wait::until;
 
@@ -87,6 +88,33 @@ fn a_hibernated_session_keeps_its_files_and_what_else_the_backend_can_keep() {
         let turn = || [TimelineEvent::Hibernated, TimelineEvent::Resumed];
         let expected: Vec<_> = (0..=i32::from(kept)).flat_map(|_| turn()).collect();
         assert_eq!(turns, expected);
+    });
+}
+
+#[test]
+fn a_session_that_keeps_its_files_alone_has_no_variables_on_any_backend() {
+    block_on(async {
+        let session = session().await;
+        run(&session, "x = 1\n_ = open('/workspace/a', 'w').write('kept')").await;
+        let order = ProcessOrder {
+            command: vec!["sleep".into(), "600".into()],
+            ..ProcessOrder::default()
+        };
+        session.processes().start(order).await.unwrap();
+        let lost = session.hibernate_files().await.unwrap();
+        assert_eq!((lost.lost_variables, lost.kept_bytes), (true, None));
+        assert!(session.is_hibernated());
+        assert!(session.processes().list().is_empty());
+        let next = format!("{:?}", run(&session, "'x' in globals()").await);
+        assert!(!next.contains("hibernated"), "{next}");
+        assert_eq!(value(&session, "'x' in globals()").await, false);
+        assert_eq!(value(&session, "open('/workspace/a').read()").await, "kept");
+        // Also if the variables are on disk already.
+        run(&session, "x = 2").await;
+        session.hibernate().await.unwrap();
+        session.hibernate_files().await.unwrap();
+        assert_eq!(value(&session, "'x' in globals()").await, false);
+        assert_eq!(value(&session, "open('/workspace/a').read()").await, "kept");
     });
 }
 

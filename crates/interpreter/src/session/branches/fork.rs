@@ -26,6 +26,7 @@ use crate::session::effects::Effects;
 use crate::session::journal::timeline::TimelineEvent;
 use crate::session::options::SessionOptions;
 use crate::session::request::Request;
+use crate::session::runtime::setup::SetupSnippet;
 
 /// Number of the snapshot in a new sandbox, which has no other.
 const ARRIVED: u64 = u64::MAX;
@@ -39,6 +40,8 @@ pub struct ForkOptions {
     pub count: usize,
     /// Whether the random generators of each are seeded anew. Otherwise all go on with the same numbers.
     pub reseed: bool,
+    /// Code that prepares each later kernel of the new sessions, by default that of this one.
+    pub setup: Option<Vec<SetupSnippet>>,
     /// Ids of the new sessions, by default random ones.
     pub ids: Vec<String>,
 }
@@ -49,6 +52,7 @@ impl ForkOptions {
         Self {
             count,
             reseed: true,
+            setup: None,
             ids: Vec::new(),
         }
     }
@@ -160,8 +164,7 @@ impl Actor {
     ) -> Result<Vec<SessionSeed>> {
         let mut forks = Vec::new();
         for index in 0..options.count {
-            let id = options.ids.get(index).cloned();
-            let mut fork = self.unborn(id, state);
+            let mut fork = self.unborn(options, index, state);
             if let Err(error) = self
                 .move_to(&mut fork.actor, snapshot, kept, options.reseed)
                 .await
@@ -206,7 +209,7 @@ impl Actor {
         let leases = branched.branches.map_err(|error| failure(error.into()))?;
         let mut forks = Vec::new();
         for (index, lease) in leases.into_iter().enumerate() {
-            let mut fork = self.unborn(options.ids.get(index).cloned(), &state);
+            let mut fork = self.unborn(options, index, &state);
             let actor = &mut fork.actor;
             actor.runtime.take_up(&mut actor.journal, lease);
             actor.runtime.furnished = self.runtime.furnished;
@@ -243,10 +246,12 @@ impl Actor {
     }
 
     /// Returns a session with the host's part of the state.
-    fn unborn(&self, id: Option<String>, state: &State) -> SessionSeed {
+    fn unborn(&self, options: &ForkOptions, index: usize, state: &State) -> SessionSeed {
+        let own = &self.runtime.options;
         let options = SessionOptions {
-            id,
-            ..self.runtime.options.clone()
+            id: options.ids.get(index).cloned(),
+            setup: options.setup.clone().unwrap_or_else(|| own.setup.clone()),
+            ..own.clone()
         };
         let (session, mut actor, queue) = Session::build(Arc::clone(&self.runtime.shared), options);
         actor.contents.inputs.clone_from(&self.contents.inputs);

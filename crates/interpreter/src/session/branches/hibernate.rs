@@ -52,6 +52,13 @@ impl Session {
         self.ask(Effects::REST, |actor| actor.hibernate().boxed()).await
     }
 
+    /// The same with files alone, also on backends that can keep more. No cell reports that the
+    /// variables are gone, because the caller asks for it.
+    pub async fn hibernate_files(&self) -> Result<HibernationSummary> {
+        self.ask(Effects::SAVED, |actor| actor.hibernate_files().boxed())
+            .await
+    }
+
     /// Returns whether it is hibernated.
     pub fn is_hibernated(&self) -> bool {
         self.resting.is_so()
@@ -85,14 +92,31 @@ impl Actor {
         {
             self.sleep().await?
         } else {
-            self.rest().await?
+            let rested = self.rest().await?;
+            if rested.lost_variables {
+                self.journal.unreported.push(HIBERNATED.to_owned());
+            }
+            rested
         };
+        self.note_hibernation();
+        Ok(hibernated)
+    }
+
+    async fn hibernate_files(&mut self) -> Result<HibernationSummary> {
+        if self.runtime.loss().is_some() {
+            self.runtime.discard(&mut self.contents, &mut self.journal);
+        }
+        let rested = self.rest().await?;
+        self.note_hibernation();
+        Ok(rested)
+    }
+
+    fn note_hibernation(&mut self) {
         let there = self.runtime.sandbox.is_some() || self.runtime.asleep.is_some();
         self.runtime.resting.set(there);
         if there {
             self.journal.note_event(TimelineEvent::Hibernated);
         }
-        Ok(hibernated)
     }
 
     /// Keeps only files.
@@ -110,12 +134,8 @@ impl Actor {
         for snapshot in &snapshots {
             sandbox.guest().discard(*snapshot).await?;
         }
-        let lost_variables = std::mem::take(&mut self.runtime.has_variables);
-        if lost_variables {
-            self.journal.unreported.push(HIBERNATED.to_owned());
-        }
         Ok(HibernationSummary {
-            lost_variables,
+            lost_variables: std::mem::take(&mut self.runtime.has_variables),
             lost_checkpoints: snapshots.len(),
             kept_bytes: None,
         })
