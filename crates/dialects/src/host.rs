@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Doorkeeper, NoEntry};
-use crate::session::{DialectSession, DialectSessions};
+use crate::session::{DialectSession, DialectSessions, SessionReservation};
 
 /// Time between two looks whether the key of an open connection is revoked.
 const REVOKED: Duration = Duration::from_secs(2);
@@ -182,7 +182,7 @@ impl DialectHost {
         self.uploads.begin(owner, allowance, size, max)
     }
 
-    /// Returns the registry of a dialect's sessions. Call it once per dialect.
+    /// Returns a registry of a dialect's sessions.
     pub fn sessions<T: Send + Sync + 'static>(&self, limits: HostingLimits) -> DialectSessions<T> {
         DialectSessions::new(limits, &self.tasks, self.stopping.clone(), self.ending.clone())
     }
@@ -190,6 +190,24 @@ impl DialectHost {
     /// Returns the widest network that sessions of an owner may have.
     pub(crate) async fn network(&self, owner: &Owner) -> Result<NetworkPolicy, MeterDenial> {
         self.meter.network(owner, self.max_network).await
+    }
+
+    /// Reserves a place for a session, if its owner may have one more.
+    pub(crate) async fn reserve<'a, T: Send + Sync + 'static>(
+        &self,
+        sessions: &'a DialectSessions<T>,
+        owner: &'a Owner,
+        id: &'a str,
+    ) -> Result<SessionReservation<'a, T>, DialectError> {
+        Ok(SessionReservation {
+            place: sessions.reserve(owner.name(), id)?,
+            permit: self.meter.session(owner).await?,
+        })
+    }
+
+    /// Returns the code that prepares a session: the dialect's, then the server's.
+    pub(crate) fn setup_after(&self, own: Vec<SetupSnippet>) -> Vec<SetupSnippet> {
+        own.into_iter().chain(self.setup.iter().cloned()).collect()
     }
 
     /// Makes a session and holds it. Its sandbox is made by the first call that needs it.
@@ -200,8 +218,7 @@ impl DialectHost {
         wish: SessionWish,
         kept: T,
     ) -> Result<ResidentGuard<DialectSession<T>>, DialectError> {
-        let place = sessions.reserve(owner.name(), &wish.id)?;
-        let permit = self.meter.session(owner).await?;
+        let place = self.reserve(sessions, owner, &wish.id).await?;
         let network = wish.network.min(self.network(owner).await?);
         let own = self.interpreter.limits();
         let limits = Limits {
@@ -215,7 +232,7 @@ impl DialectHost {
             idle: wish.idle,
             id: Some(wish.id.clone()),
             guard: self.guard,
-            setup: wish.setup.into_iter().chain(self.setup.iter().cloned()).collect(),
+            setup: self.setup_after(wish.setup),
             requirements: self.requirements.clone(),
             egress: self.egress.clone().map(|policy| EgressPolicy {
                 restriction: wish.restriction,
@@ -223,11 +240,6 @@ impl DialectHost {
             }),
             ..self.meter.granted(owner)
         });
-        Ok(place.fill(DialectSession {
-            session,
-            kept,
-            idle: wish.idle,
-            _permit: permit,
-        })?)
+        Ok(place.fill(session, wish.idle, kept)?)
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::hosting::{HostingLimits, Permit, Registry, ResidentSession};
+use cellblock_interpreter::hosting::{
+    HostingError, HostingLimits, Permit, Registry, Reservation, ResidentGuard, ResidentSession,
+};
 use cellblock_interpreter::{Error, Session};
 use tokio_util::sync::CancellationToken;
 
@@ -14,8 +16,8 @@ pub struct DialectSession<T> {
     pub session: Session,
     /// Data that the dialect keeps with the session.
     pub kept: T,
-    pub(crate) idle: Duration,
-    pub(crate) _permit: Permit,
+    idle: Duration,
+    _permit: Permit,
 }
 
 impl<T: Send + Sync + 'static> ResidentSession for DialectSession<T> {
@@ -29,6 +31,30 @@ impl<T: Send + Sync + 'static> ResidentSession for DialectSession<T> {
 
     async fn close(&self) -> Result<(), Error> {
         self.session.close().await
+    }
+}
+
+/// A place for a session, with its owner's permit. Both are free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SessionReservation<'a, T> {
+    pub(crate) place: Reservation<'a, DialectSession<T>>,
+    pub(crate) permit: Permit,
+}
+
+impl<T: Send + Sync + 'static> SessionReservation<'_, T> {
+    /// Puts a session there, and holds it.
+    pub(crate) fn fill(
+        self,
+        session: Session,
+        idle: Duration,
+        kept: T,
+    ) -> Result<ResidentGuard<DialectSession<T>>, HostingError> {
+        self.place.fill(DialectSession {
+            session,
+            kept,
+            idle,
+            _permit: self.permit,
+        })
     }
 }
 

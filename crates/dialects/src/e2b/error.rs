@@ -1,12 +1,12 @@
-//! E2B's form of an error: `{"code": 404, "message": "…"}` with the same status. That of a sandbox that is not there
-//! also has its `sandboxId`.
+//! E2B's form of an error: `{"code": 404, "message": "…"}` with the same status. That of a sandbox
+//! which does not run also has its `sandboxId`.
 
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fault::{DialectFault, DialectFaultKind};
 
@@ -51,8 +51,18 @@ impl Problem {
     /// A field whose value this server would not enforce, with the reason and what to do instead.
     pub(super) fn unenforced(field: &str, value: &impl Serialize, why: &str) -> Self {
         let value = serde_json::to_string(value).unwrap_or_default();
-        let value: String = value.chars().take(MAX_SHOWN).collect();
+        let value = shortened(&value);
         Self::invalid(format!("`{field}`: {value} is not supported by Cellblock: {why}"))
+    }
+
+    /// Returns the body of an answer.
+    pub(super) fn body(&self) -> Value {
+        let Self(fault, sandbox) = self;
+        let mut body = json!({ "code": fault.status.as_u16(), "message": fault.message });
+        if let Some(id) = sandbox {
+            body["sandboxId"] = id.as_str().into();
+        }
+        body
     }
 
     /// A mistake of this program, which the log explains.
@@ -61,20 +71,15 @@ impl Problem {
     }
 }
 
+/// Returns as much of a value as an error repeats.
+pub(super) fn shortened(value: &str) -> String {
+    value.chars().take(MAX_SHOWN).collect()
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let DialectFault {
-            status,
-            message,
-            retry_after,
-            ..
-        } = self.0;
-        let mut body = json!({ "code": status.as_u16(), "message": message });
-        if let Some(id) = self.1 {
-            body["sandboxId"] = id.into();
-        }
-        let mut response = (status, Json(body)).into_response();
-        if let Some(seconds) = retry_after {
+        let mut response = (self.0.status, Json(self.body())).into_response();
+        if let Some(seconds) = self.0.retry_after {
             response
                 .headers_mut()
                 .insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -2,7 +2,7 @@
 //! and the code interpreter.
 //!
 //! ```text
-//! POST /sandboxes ──> a session, and what E2B knows of it          (control)
+//! POST /sandboxes, …/fork, …/snapshots ──> a session, and what E2B knows of it          (control)
 //! POST /execute, /contexts ──> cells                               (code)
 //! GET, POST /files, POST /filesystem.Filesystem/…, /process.Process/… ──> files and processes   (envd)
 //! anything else, with the number of another port ──> a program in the sandbox                   (ports)
@@ -23,6 +23,7 @@ mod place;
 mod ports;
 mod sandbox;
 mod secret;
+mod snapshot;
 mod state;
 
 use axum::Router;

@@ -8,7 +8,7 @@ use cellblock_interpreter::hosting::Owner;
 
 use super::control;
 use super::error::{Answer, Problem};
-use super::sandbox::HeldSandbox;
+use super::sandbox::{HeldSandbox, LifeState};
 use super::state::E2b;
 use crate::presented::{header, peer};
 
@@ -121,8 +121,9 @@ async fn running(e2b: &E2b, id: &str) -> Answer<HeldSandbox> {
     let held = e2b.by_id(id).ok_or_else(|| Problem::gone(id, ""))?;
     e2b.host.enter(held.kept.owner.name()).await?;
     let life = *held.kept.life.borrow();
-    if life.is_paused {
-        if !life.resumes {
+    if life.is_paused() {
+        // Arbitrary requests do not start a sandbox anew.
+        if !life.resumes || life.state == LifeState::PausedFiles {
             return Err(Problem::gone(id, ": it is paused; connect to it to resume it"));
         }
         held.kept.live(life.timeout, false);

@@ -1,15 +1,17 @@
 //! State of E2B about a sandbox, in addition to its session.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cellblock_interpreter::hosting::{Owner, ResidentGuard};
+use cellblock_interpreter::hosting::{Owner, Resident, ResidentGuard};
 use tokio::sync::watch;
 
 use super::code::Contexts;
 use super::control::NetworkRules;
 use super::envd::Daemon;
+use super::error::Answer;
 use super::secret::Token;
 use crate::session::DialectSession;
 
@@ -39,13 +41,35 @@ pub(super) struct Sandbox {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
     pub(super) end: SystemTime,
-    pub(super) is_paused: bool,
+    pub(super) state: LifeState,
     /// Whether it is paused at its end, rather than killed.
     pub(super) pauses: bool,
+    /// Whether that pause drops variables and processes.
+    pub(super) drops_memory: bool,
     /// Whether a request resumes it.
     pub(super) resumes: bool,
     /// Last lifetime that a client requested for it.
     pub(super) timeout: Duration,
+}
+
+/// State of a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LifeState {
+    Running,
+    /// Paused with its variables and processes.
+    Paused,
+    /// Paused with its files alone.
+    PausedFiles,
+}
+
+impl LifeState {
+    /// Returns E2B's name for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused | Self::PausedFiles => "paused",
+        }
+    }
 }
 
 impl Life {
@@ -54,8 +78,8 @@ impl Life {
         self.end.duration_since(SystemTime::now()).unwrap_or_default()
     }
 
-    pub(super) fn state(&self) -> &'static str {
-        if self.is_paused { "paused" } else { "running" }
+    pub(super) fn is_paused(&self) -> bool {
+        self.state != LifeState::Running
     }
 }
 
@@ -64,7 +88,8 @@ impl Sandbox {
     pub(super) fn live(&self, timeout: Duration, at_least: bool) -> bool {
         let mut was_paused = false;
         self.life.send_modify(|life| {
-            was_paused = std::mem::take(&mut life.is_paused);
+            was_paused = life.is_paused();
+            life.state = LifeState::Running;
             let end = SystemTime::now() + timeout;
             if !at_least || was_paused || end > life.end {
                 life.end = end;
@@ -74,9 +99,53 @@ impl Sandbox {
         was_paused
     }
 
-    /// Pauses it. Returns whether it was running.
-    pub(super) fn pause(&self) -> bool {
-        self.life
-            .send_if_modified(|life| !std::mem::replace(&mut life.is_paused, true))
+    /// Pauses it, with its memory or without. Returns whether it was running.
+    pub(super) fn pause(&self, memory: bool) -> bool {
+        self.life.send_if_modified(|life| {
+            let runs = !life.is_paused();
+            if runs {
+                life.state = if memory {
+                    LifeState::Paused
+                } else {
+                    LifeState::PausedFiles
+                };
+            }
+            runs
+        })
     }
+
+    /// Returns the state of a copy that lives for this long.
+    pub(super) fn fork(&self, timeout: Duration) -> Self {
+        let started = SystemTime::now();
+        let life = Life {
+            end: started + timeout,
+            state: LifeState::Running,
+            timeout,
+            ..*self.life.borrow()
+        };
+        Self {
+            owner: self.owner.clone(),
+            template: self.template.clone(),
+            metadata: self.metadata.clone(),
+            envs: self.envs.clone(),
+            started,
+            access: self.access.as_ref().map(|_| Token::new()),
+            traffic: self.traffic.as_ref().map(|_| Token::new()),
+            rules: self.rules.clone(),
+            life: watch::Sender::new(life),
+            contexts: Arc::new(self.contexts.copy()),
+            daemon: Daemon::default(),
+        }
+    }
+}
+
+/// Ends everything that runs in a sandbox, and keeps its files alone.
+pub(super) async fn drop_memory(resident: &Arc<Resident<DialectSession<Sandbox>>>) -> Answer<()> {
+    let dropping = async {
+        let turn = resident.turn().await?;
+        turn.session.hibernate_files().await?;
+        turn.kept.contexts.forget_use();
+        Ok(())
+    };
+    resident.until(ready(()), dropping).await
 }

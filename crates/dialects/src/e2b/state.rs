@@ -10,7 +10,8 @@ use parking_lot::{Mutex, MutexGuard};
 use super::control::Retries;
 use super::error::{Answer, Problem};
 use super::options::E2bOptions;
-use super::sandbox::{HeldSandbox, Sandbox};
+use super::sandbox::{HeldSandbox, Sandbox, drop_memory};
+use super::snapshot::{MAX_SNAPSHOTS, Snapshot};
 use crate::host::DialectHost;
 use crate::session::{DialectSession, DialectSessions};
 
@@ -32,6 +33,7 @@ pub(super) struct Inner {
     pub(super) host: DialectHost,
     pub(super) options: E2bOptions,
     pub(super) sandboxes: DialectSessions<Sandbox>,
+    pub(super) snapshots: DialectSessions<Snapshot>,
     /// Whose they are. Requests to a sandbox carry no key, but its id and tokens.
     owners: Mutex<HashMap<String, Owner>>,
     /// The sandboxes of clients in debug mode, one for each owner.
@@ -54,10 +56,15 @@ impl E2b {
             ..HostingLimits::default()
         };
         let sandboxes = host.sessions(limits);
+        let snapshots = host.sessions(HostingLimits {
+            per_owner: MAX_SNAPSHOTS,
+            ..limits
+        });
         Self(Arc::new(Inner {
             host,
             options,
             sandboxes,
+            snapshots,
             owners: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
             retries: Retries::default(),
@@ -96,7 +103,7 @@ impl E2b {
         let mut life = resident.kept.life.subscribe();
         loop {
             let now = *life.borrow_and_update();
-            let left = if now.is_paused { PAUSED } else { now.left() };
+            let left = if now.is_paused() { PAUSED } else { now.left() };
             tokio::select! {
                 () = resident.closed() => return,
                 // A registry that is closed closes its sessions.
@@ -104,12 +111,22 @@ impl E2b {
                 _ = life.changed() => continue,
                 () = tokio::time::sleep(left) => {}
             }
-            if !now.is_paused && now.end > SystemTime::now() {
+            if !now.is_paused() && now.end > SystemTime::now() {
                 // The clock was set back.
                 continue;
             }
-            if now.pauses && !now.is_paused {
-                resident.kept.pause();
+            if now.pauses && !now.is_paused() {
+                if resident.kept.pause(!now.drops_memory)
+                    && now.drops_memory
+                    && let Err(error) = drop_memory(resident).await
+                {
+                    let reason = error.0.message;
+                    tracing::warn!(
+                        reason,
+                        sandbox = resident.id,
+                        "pause a sandbox without its memory"
+                    );
+                }
                 continue;
             }
             tracing::info!(sandbox = resident.id, "a sandbox has reached its timeout");

@@ -41,6 +41,10 @@ test('a sandbox is found by its id and in the list until it is destroyed', async
   assert.equal(await provider.sandbox.getById(made.sandboxId), null)
 })
 
-test('a snapshot is refused by name', async () => {
-  await assert.rejects(provider.snapshot.create(sandbox.sandboxId), /snapshots are not served by Cellblock/)
+test('a sandbox begins from a snapshot', async () => {
+  await sandbox.filesystem.writeFile('/home/user/kept.txt', 'kept')
+  const { id } = await provider.snapshot.create(sandbox.sandboxId)
+  const made = await provider.sandbox.create({ snapshotId: id })
+  assert.equal(await made.filesystem.readFile('/home/user/kept.txt'), 'kept')
+  await made.destroy()
 })

@@ -65,6 +65,28 @@ test('terminals', async () => {
   assert.match(output, /30 100/)
 })
 
+test('forks and snapshots', async () => {
+  const source = await Sandbox.create({ timeoutMs: 120_000 })
+  try {
+    await source.runCode('x = 41')
+    await source.files.write('a.txt', 'one')
+    const [fork] = await source.fork()
+    assert.equal((await fork.runCode('x + 1')).text, '42')
+    assert.equal(await fork.kill(), true)
+    const { snapshotId } = await source.createSnapshot()
+    const again = await Sandbox.create(snapshotId, { timeoutMs: 60_000 })
+    assert.equal((await again.runCode('x')).text, '41')
+    assert.equal(await again.files.read('a.txt'), 'one')
+    assert.equal(await again.kill(), true)
+    const listed = await Sandbox.listSnapshots({ sandboxId: source.sandboxId }).nextItems()
+    assert.deepEqual(listed.map((it) => it.snapshotId), [snapshotId])
+    assert.equal(await Sandbox.deleteSnapshot(snapshotId), true)
+    assert.equal(await Sandbox.deleteSnapshot(snapshotId), false)
+  } finally {
+    await source.kill()
+  }
+})
+
 test('lists and timeouts', async () => {
   const paginator = Sandbox.list({ query: { metadata: { suite: 'js' } } })
   const ids = (await paginator.nextItems()).map((it) => it.sandboxId)

@@ -10,6 +10,7 @@ from e2b import (
     SandboxNotFoundException,
     SandboxQuery,
     SandboxState,
+    Template,
 )
 from e2b.exceptions import SandboxException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
@@ -192,9 +193,76 @@ class Interpreter(unittest.TestCase):
         with self.assertRaises(SandboxNotFoundException):
             self.sandbox.get_info()
 
+    def test_forks(self):
+        self.sandbox.run_code("x = [1]")
+        self.sandbox.files.write("a.txt", "one")
+        forks = self.sandbox.fork(count=2, timeout=60)
+        for fork in forks:
+            self.addCleanup(fork.kill)
+            self.assertEqual(fork.run_code("x.append(2); x").text, "[1, 2]")
+            self.assertEqual(fork.files.read("a.txt"), "one")
+            self.assertEqual(fork.commands.run("echo $GREETING").stdout, "hello\n")
+            self.assertEqual(fork.get_info().metadata, {"suite": "sync"})
+        self.assertEqual(self.sandbox.run_code("x").text, "[1]")
+        sleeping = self.sandbox.commands.run("sleep 100", background=True)
+        with self.assertRaisesRegex(SandboxException, "409: .*sleep 100"):
+            self.sandbox.fork()
+        sleeping.kill()
+        self.sandbox.kill()
+        with self.assertRaises(SandboxNotFoundException):
+            self.sandbox.fork()
+
+    def test_snapshots(self):
+        self.sandbox.run_code("x = 41")
+        self.sandbox.files.write("a.txt", "one")
+        full = self.sandbox.create_snapshot(name="full")
+        self.addCleanup(Sandbox.delete_snapshot, full.snapshot_id)
+        files = self.sandbox.create_snapshot(mode="filesystem")
+        self.assertEqual((full.names, files.names), (["full:default"], []))
+        listed = Sandbox.list_snapshots(sandbox_id=self.sandbox.sandbox_id).next_items()
+        self.assertEqual(
+            [it.snapshot_id for it in listed], [files.snapshot_id, full.snapshot_id]
+        )
+        self.assertEqual(
+            [it.snapshot_id for it in Sandbox.list_snapshots(name="full").next_items()],
+            [full.snapshot_id],
+        )
+        self.sandbox.kill()
+        for snapshot, expected in [(full, "41"), (files, "0")]:
+            with Sandbox.create(
+                snapshot.snapshot_id, timeout=60, envs={"MORE": "m"}
+            ) as sandbox:
+                self.assertEqual(
+                    sandbox.run_code("globals().get('x', 0)").text, expected
+                )
+                self.assertEqual(
+                    sandbox.run_code(
+                        "import os\nos.environ['GREETING'] + os.environ['MORE']"
+                    ).text,
+                    "hellom",
+                )
+                self.assertEqual(sandbox.files.read("a.txt"), "one")
+        self.assertTrue(Sandbox.delete_snapshot(files.snapshot_id))
+        self.assertFalse(Sandbox.delete_snapshot(files.snapshot_id))
+
+    def test_pauses_that_keep_files_alone(self):
+        self.sandbox.run_code("x = 1")
+        self.sandbox.files.write("a.txt", "one")
+        self.assertTrue(self.sandbox.pause(mode="filesystem"))
+        self.assertFalse(self.sandbox.is_running())
+        self.sandbox.connect()
+        self.assertEqual(self.sandbox.run_code("'x' in globals()").text, "False")
+        self.sandbox.run_code("x = 1")
+        self.sandbox.pause()
+        self.sandbox.connect(on_resume="reboot")
+        self.assertEqual(self.sandbox.run_code("'x' in globals()").text, "False")
+        self.assertEqual(self.sandbox.files.read("a.txt"), "one")
+
     def test_what_is_not_served_and_wrong_keys(self):
-        with self.assertRaisesRegex(SandboxException, "snapshots are not served"):
-            self.sandbox.create_snapshot()
+        with self.assertRaisesRegex(SandboxException, "network are not served"):
+            self.sandbox.update_network({"deny_out": ["10.0.0.0/8"]})
+        self.assertTrue(Template.exists("base"))
+        self.assertFalse(Template.exists("other"))
         with self.assertRaisesRegex(AuthenticationException, "the API key is unknown"):
             Sandbox.create(api_key="wrong")
 

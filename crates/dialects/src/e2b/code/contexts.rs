@@ -79,6 +79,15 @@ impl Contexts {
         }
     }
 
+    /// Those of a copy of the kernel.
+    pub(in super::super) fn copy(&self) -> Self {
+        let all = self.all().iter().map(Scope::copy).collect();
+        Self {
+            all: Mutex::new(all),
+            current: Mutex::new(self.current().clone()),
+        }
+    }
+
     pub(super) fn all(&self) -> MutexGuard<'_, Vec<Scope>> {
         self.all.lock()
     }
@@ -119,7 +128,7 @@ impl Contexts {
     }
 
     /// The kernel is a new one, which knows none of them.
-    pub(super) fn forget_use(&self) {
+    pub(in super::super) fn forget_use(&self) {
         self.current().clear();
         for context in self.all().iter_mut() {
             context.is_used = false;
@@ -140,6 +149,15 @@ impl Scope {
             is_used: false,
             count: std::sync::Arc::default(),
             over: CancellationToken::new(),
+        }
+    }
+
+    /// The same in another kernel, which runs and counts its own cells.
+    fn copy(&self) -> Self {
+        Self {
+            count: std::sync::Arc::new(AtomicU64::new(self.count.load(Ordering::Relaxed))),
+            over: CancellationToken::new(),
+            ..self.clone()
         }
     }
 

@@ -30,7 +30,10 @@ pub(super) fn check(language: Language, envs: &BTreeMap<String, String>) -> Answ
 }
 
 /// Sets variables; those without a value are removed.
-pub(super) fn set<'a>(language: Language, envs: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Cell {
+pub(in super::super) fn set<'a>(
+    language: Language,
+    envs: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) -> Cell {
     let code = match language {
         Language::Python => {
             let envs: serde_json::Map<String, Value> = envs

@@ -10,6 +10,7 @@ use axum::Router;
 use axum::routing::{delete, post};
 
 pub(super) use contexts::Contexts;
+pub(super) use environment::set as set_variables;
 
 use super::state::E2b;
 

@@ -96,7 +96,7 @@ impl Detail {
             memory: limits.memory_bytes / MIB,
             disk: limits.disk_bytes / MIB,
             metadata: held.kept.metadata.clone(),
-            state: life.state(),
+            state: life.state.name(),
             allow_internet_access: held.session.network() == NetworkPolicy::Egress,
             network: held.kept.rules.clone(),
             lifecycle: Lifecycle {

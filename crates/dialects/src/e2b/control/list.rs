@@ -5,9 +5,7 @@ use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use axum::http::HeaderMap;
 use cellblock_settings::clock::since_epoch;
 use chrono::DateTime;
 
@@ -17,10 +15,8 @@ use super::super::place::Caller;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::answer::Detail;
+use super::page::PageRequest;
 use crate::presented::pairs;
-
-/// Sandboxes of a page, unless a request says otherwise; also the most.
-const PAGE: usize = 100;
 
 /// Parameters of a list.
 const PARAMETERS: [&str; 7] = [
@@ -38,10 +34,7 @@ const PARAMETERS: [&str; 7] = [
 struct ListFilter {
     metadata: BTreeMap<String, String>,
     states: Vec<String>,
-    limit: usize,
-    /// The last sandbox of the page before: when it was created, and its id.
-    after: Option<(u128, String)>,
-    oldest_first: bool,
+    page: PageRequest,
     started_after: Option<SystemTime>,
     template: Option<String>,
 }
@@ -70,45 +63,21 @@ pub(super) async fn page(
 ) -> Answer<(HeaderMap, Json<Vec<Detail>>)> {
     let wanted = ListFilter::read(&query.unwrap_or_default())?;
     let mut held = wanted.select(&e2b, owner.name());
-    let mut headers = HeaderMap::new();
-    if held.len() > wanted.limit {
-        held.truncate(wanted.limit);
-        let last = held
-            .last()
-            .map(token)
-            .and_then(|it| HeaderValue::try_from(it).ok());
-        if let Some(last) = last {
-            headers.insert(HeaderName::from_static("x-next-token"), last);
-        }
-    }
+    let headers = wanted.page.cut(&mut held);
     let list = held.iter().map(|it| Detail::of(&e2b, it, false)).collect();
     Ok((headers, Json(list)))
 }
 
 impl ListFilter {
     fn read(query: &str) -> Answer<Self> {
-        let mut wanted = Self {
-            limit: PAGE,
-            ..Self::default()
-        };
+        let mut wanted = Self::default();
         for (name, value) in pairs(query) {
             match name.as_str() {
                 // A query in a query.
                 "metadata" => wanted.metadata.extend(pairs(&value)),
                 "state" => wanted.states.extend(value.split(',').map(str::to_owned)),
-                "limit" => {
-                    let limit = value.parse().ok().filter(|limit| (1..=PAGE).contains(limit));
-                    wanted.limit = limit.ok_or_else(|| {
-                        Problem::invalid(format!("invalid limit `{value}`: must be between 1 and {PAGE}"))
-                    })?;
-                }
-                "nextToken" if value.is_empty() => {}
-                "nextToken" => {
-                    let token = read_token(&value);
-                    wanted.after = Some(token.ok_or_else(|| Problem::invalid("invalid next token"))?);
-                }
                 "order" => {
-                    wanted.oldest_first = match value.as_str() {
+                    wanted.page.oldest_first = match value.as_str() {
                         "asc" => true,
                         "desc" => false,
                         _ => {
@@ -127,6 +96,7 @@ impl ListFilter {
                     wanted.started_after = Some(time.into());
                 }
                 "template" => wanted.template = Some(value),
+                _ if wanted.page.read(&name, &value)? => {}
                 _ => return Err(unknown_parameter(&name, &PARAMETERS)),
             }
         }
@@ -144,56 +114,24 @@ impl ListFilter {
 
     /// Returns the sandboxes from the page's first on, newest first.
     fn select(&self, e2b: &E2b, owner: &str) -> Vec<HeldSandbox> {
-        let mut own = e2b.sandboxes.of(owner);
-        if !self.oldest_first {
-            own.reverse();
-        }
-        let held = own
-            .iter()
-            .filter_map(cellblock_interpreter::hosting::Resident::hold);
-        held.filter(|it| self.fits(it)).collect()
+        self.page.select(&e2b.sandboxes, owner, |it| self.fits(it))
     }
 
     fn fits(&self, held: &HeldSandbox) -> bool {
-        let state = held.kept.life.borrow().state();
+        let state = held.kept.life.borrow().state.name();
         let has = |(name, value): (&String, &String)| held.kept.metadata.get(name) == Some(value);
-        let key = key(held);
-        let is_after = |after: &(u128, String)| {
-            if self.oldest_first {
-                key > *after
-            } else {
-                key < *after
-            }
-        };
         let template = &held.kept.template;
         self.started_after
             .is_none_or(|after| micros(held.kept.started) > micros(after))
             && self.template.as_ref().is_none_or(|it| it == template)
             && (self.states.is_empty() || self.states.iter().any(|it| it == state))
             && self.metadata.iter().all(has)
-            && self.after.as_ref().is_none_or(is_after)
     }
 }
 
 /// A time as precise as answers show it, so that a sandbox did not start after the time that is shown of it.
 fn micros(time: SystemTime) -> u128 {
     since_epoch(time).as_micros()
-}
-
-fn key(held: &HeldSandbox) -> (u128, String) {
-    (since_epoch(held.created).as_nanos(), held.id.clone())
-}
-
-fn token(held: &HeldSandbox) -> String {
-    let (created, id) = key(held);
-    URL_SAFE_NO_PAD.encode(format!("{created} {id}"))
-}
-
-fn read_token(text: &str) -> Option<(u128, String)> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let (created, id) = text.split_once(' ')?;
-    Some((created.parse().ok()?, id.to_owned()))
 }
 
 #[cfg(test)]
@@ -205,7 +143,7 @@ mod tests {
         let wanted = ListFilter::read("metadata=a%3D1%26b%3Dx%2520y&state=paused,running&limit=2").unwrap();
         let expected = [("a", "1"), ("b", "x y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(wanted.metadata, BTreeMap::from(expected));
-        assert_eq!((wanted.states.len(), wanted.limit), (2, 2));
+        assert_eq!(wanted.states.len(), 2);
     }
 
     #[test]

@@ -1,18 +1,22 @@
-//! The control API: sandboxes are created, found and ended here, with a key.
+//! The control API: sandboxes are created, found, copied and ended here, with a key.
 
 mod answer;
+mod branch;
 mod create;
 mod list;
 mod manage;
 mod metrics;
 mod network;
 mod off;
+mod page;
+mod pause;
 mod request;
 mod retries;
+mod snapshots;
 mod templates;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
 pub(super) use answer::iso;
 pub(super) use create::shared;
@@ -30,10 +34,14 @@ pub(super) fn routes() -> Router<E2b> {
         .route("/sandboxes/{id}/metrics", get(metrics::of_one))
         .route("/sandboxes/{id}/timeout", post(manage::timeout))
         .route("/sandboxes/{id}/refreshes", post(manage::refresh))
-        .route("/sandboxes/{id}/connect", post(manage::connect))
-        .route("/v2/sandboxes/{id}/connect", post(manage::connect))
-        .route("/sandboxes/{id}/resume", post(manage::resume))
-        .route("/sandboxes/{id}/pause", post(manage::pause))
+        .route("/sandboxes/{id}/connect", post(pause::connect))
+        .route("/v2/sandboxes/{id}/connect", post(pause::connect))
+        .route("/sandboxes/{id}/resume", post(pause::resume))
+        .route("/sandboxes/{id}/pause", post(pause::pause))
+        .route("/sandboxes/{id}/fork", post(branch::fork))
+        .route("/sandboxes/{id}/snapshots", post(snapshots::create))
+        .route("/snapshots", get(snapshots::list))
+        .route("/templates/{*rest}", any(off::template).delete(snapshots::delete))
         .route("/templates/aliases/{alias}", get(templates::by_alias))
         .merge(off::routes())
 }

@@ -9,9 +9,7 @@ use super::super::place::Caller;
 use super::super::state::E2b;
 
 /// Paths about a sandbox, what they are for, and what to do instead.
-const OFF_SANDBOX: [(&str, &str, &str); 5] = [
-    ("/sandboxes/{id}/fork", "forks", FORKS),
-    ("/sandboxes/{id}/snapshots", "snapshots", SNAPSHOTS),
+const OFF_SANDBOX: [(&str, &str, &str); 3] = [
     ("/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
     ("/v2/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
     (
@@ -21,13 +19,12 @@ const OFF_SANDBOX: [(&str, &str, &str); 5] = [
     ),
 ];
 /// The same for all others.
-const OFF: [(&str, &str, &str); 21] = [
-    ("/snapshots", "snapshots", SNAPSHOTS),
+const OFF: [(&str, &str, &str); 20] = [
     ("/default-templates", "E2B's own templates", DEFAULTS),
     ("/templates", "builds of templates", TEMPLATES),
     ("/v2/templates", "builds of templates", TEMPLATES),
     ("/v3/templates", "builds of templates", TEMPLATES),
-    ("/templates/{*rest}", "builds of templates", TEMPLATES),
+    ("/templates/tags", "tags of templates", TEMPLATES),
     ("/v2/templates/{*rest}", "builds of templates", TEMPLATES),
     ("/volumes", "volumes", VOLUMES),
     ("/volumes/{*rest}", "volumes", VOLUMES),
@@ -44,8 +41,6 @@ const OFF: [(&str, &str, &str); 21] = [
     ("/nodes/{*rest}", "nodes", KEYS),
     ("/admin/{*rest}", "routes of administrators", KEYS),
 ];
-const FORKS: &str = "create another sandbox";
-const SNAPSHOTS: &str = "download the files that have to outlive the sandbox";
 const LOGS: &str = "read the output of commands";
 const NETWORK: &str = "create a sandbox with `allow_internet_access`";
 const DEFAULTS: &str = "use \"base\" or \"code-interpreter-v1\", which stand for the server's image";
@@ -53,6 +48,11 @@ const TEMPLATES: &str = "the operator builds the image of the server with `cellb
 const VOLUMES: &str = "write files into the sandbox";
 const SECRETS: &str = "pass values with `envs`";
 const KEYS: &str = "the operator manages keys with `cellblock key`";
+
+/// Answers requests about one template.
+pub(super) async fn template() -> Problem {
+    Problem::not_served("builds of templates", TEMPLATES)
+}
 
 pub(super) fn routes() -> Router<E2b> {
     let routes = OFF.iter().fold(Router::new(), |router, &(path, what, instead)| {

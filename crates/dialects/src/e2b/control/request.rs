@@ -6,9 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::error::{Answer, Problem};
-use super::super::options::E2bOptions;
 use super::network::NetworkConfig;
-use super::templates;
 use crate::bounded::{BoundedDescription, BoundedName};
 
 /// Bytes of metadata, and of environment variables.
@@ -19,11 +17,11 @@ const MAX_TEXT: usize = 64 * 1024;
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NewSandbox {
     #[serde(rename = "templateID")]
-    pub(super) template: Option<BoundedName>,
+    template: Option<BoundedName>,
     pub(super) timeout: Option<u64>,
     pub(super) auto_pause: Option<bool>,
-    auto_pause_memory: Option<bool>,
-    pub(super) auto_resume: Option<AutoResume>,
+    pub(super) auto_pause_memory: Option<bool>,
+    auto_resume: Option<AutoResume>,
     pub(super) secure: Option<bool>,
     #[serde(rename = "allow_internet_access")]
     pub(super) internet: Option<bool>,
@@ -37,8 +35,8 @@ pub(super) struct NewSandbox {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct AutoResume {
-    pub(super) enabled: bool,
+struct AutoResume {
+    enabled: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -56,12 +54,22 @@ impl NewSandbox {
         }
     }
 
+    /// Returns the name of its template or snapshot.
+    pub(super) fn template(&self) -> &str {
+        self.template.as_ref().map_or("", |it| it.as_str())
+    }
+
+    /// Returns whether a request resumes it.
+    pub(super) fn resumes(&self) -> bool {
+        self.auto_resume.as_ref().is_some_and(|it| it.enabled)
+    }
+
     /// Rejects what this server would not do.
-    pub(super) fn check(&self, options: &E2bOptions) -> Answer<()> {
-        let template = self.template.as_ref().map_or("", |it| it.as_str());
-        templates::check(template, options)?;
-        if self.auto_pause_memory == Some(false) {
-            return Err(Problem::unenforced("autoPauseMemory", &false, MEMORY));
+    pub(super) fn check(&self) -> Answer<()> {
+        if self.auto_pause_memory == Some(false) && self.resumes() {
+            let why = "requests do not start a sandbox anew that was paused without its memory; leave \
+                       `autoResume` out, and connect to it";
+            return Err(Problem::unenforced("autoPauseMemory", &false, why));
         }
         // Values of the next ones may be secrets.
         if let Some(names) = self.mcp.as_ref().filter(|it| !it.is_empty()) {
@@ -107,8 +115,3 @@ impl NewSandbox {
         Ok(())
     }
 }
-
-/// The reason why a sandbox is not saved without its memory.
-pub(super) const MEMORY: &str = "a paused sandbox stays in memory, and nothing is saved to disk. Leave \
-                                 the field out to keep variables and processes, or write files elsewhere \
-                                 and kill the sandbox";

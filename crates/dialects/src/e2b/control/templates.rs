@@ -7,26 +7,34 @@ use serde_json::{Value, json};
 use super::super::error::{Answer, Problem};
 use super::super::options::E2bOptions;
 use super::super::place::Caller;
+use super::super::snapshot::DEFAULT_TAG;
 use super::super::state::E2b;
 
 /// Names of E2B's base template, and of its code interpreter's.
 pub(super) const TEMPLATES: [&str; 3] = ["base", "code-interpreter-v1", "code-interpreter-beta"];
-/// Tag that a template has without any other.
-const DEFAULT_TAG: &str = "default";
 
-/// Says whether a template exists.
+/// Says whether a template or snapshot exists.
 pub(super) async fn by_alias(
     State(e2b): State<E2b>,
-    Caller(_): Caller,
+    Caller(owner): Caller,
     Path(alias): Path<String>,
 ) -> Answer<Json<Value>> {
+    if let Some(snapshot) = e2b.snapshot(&owner, &alias) {
+        let label = snapshot.kept.label.full();
+        return Ok(Json(json!({ "templateID": label, "public": false })));
+    }
     check(&alias, &e2b.options).map_err(|it| Problem::not_found(it.0.message))?;
     Ok(Json(json!({ "templateID": alias, "public": true })))
 }
 
+/// Returns whether a name stands for the server's image.
+pub(super) fn is_served(name: &str, options: &E2bOptions) -> bool {
+    TEMPLATES.contains(&name) || options.templates.iter().any(|it| it == name)
+}
+
 /// Rejects a template that is not served.
 pub(super) fn check(template: &str, options: &E2bOptions) -> Answer<()> {
-    let is_known = |name: &str| TEMPLATES.contains(&name) || options.templates.iter().any(|it| it == name);
+    let is_known = |name: &str| is_served(name, options);
     if template.is_empty() {
         return Err(Problem::invalid(
             "`templateID` is missing; use \"base\" or \"code-interpreter-v1\"",

@@ -21,6 +21,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use cellblock_interpreter::session::processes::Processes;
 use serde_json::{Value, json};
 
 use super::error::Answer;
@@ -36,6 +37,14 @@ use watch::Watchers;
 pub(super) struct Daemon {
     started: ProcessTable,
     watchers: Watchers,
+}
+
+impl Daemon {
+    /// Describes a command that runs, if there is one.
+    pub(super) fn running(&self, processes: Processes<'_>) -> Option<String> {
+        let running = self.started.running(processes).into_iter().next()?;
+        Some(running.describe())
+    }
 }
 
 /// Use of resources by a sandbox, and the memory that it may use.

@@ -121,7 +121,8 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> RpcResul
     let processes = held.session.processes();
     let started = &held.kept.daemon.started;
     if method == "List" {
-        return Ok(json!({ "processes": started.running(processes) }));
+        let running: Vec<_> = started.running(processes).iter().map(Process::shown).collect();
+        return Ok(json!({ "processes": running }));
     }
     let selector: Selector = serde_json::from_value(request.process)
         .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;

@@ -7,6 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::super::error::shortened;
 use super::connect::{Fault, RpcResult};
 use crate::bounded::{BoundedDescription, BoundedName};
 
@@ -39,6 +40,28 @@ pub(super) struct Process {
     pub(super) terminal: bool,
     pub(super) config: BoundedDescription<Config>,
     pub(super) tag: Option<BoundedName>,
+}
+
+impl Process {
+    /// Returns its entry in a list.
+    pub(super) fn shown(&self) -> Value {
+        let mut shown = json!({ "config": self.config, "pid": self.pid });
+        if let Some(tag) = &self.tag {
+            shown["tag"] = json!(tag);
+        }
+        shown
+    }
+
+    /// Describes it in an error.
+    pub(super) fn describe(&self) -> String {
+        let words = std::iter::once(&self.config.cmd).chain(&self.config.args);
+        let command: Vec<_> = words.map(String::as_str).collect();
+        format!(
+            "command `{}` with pid {}",
+            shortened(&command.join(" ")),
+            self.pid
+        )
+    }
 }
 
 /// All of a sandbox.
@@ -74,22 +97,14 @@ impl ProcessTable {
     }
 
     /// Returns those that run.
-    pub(super) fn running(&self, processes: Processes<'_>) -> Vec<Value> {
+    pub(super) fn running(&self, processes: Processes<'_>) -> Vec<Process> {
         use cellblock_interpreter::session::processes::ProcessState;
 
         let all = self.all();
         let listed = processes.list().into_iter();
         let running = listed.filter(|it| it.state == ProcessState::Running);
         let known = running.filter_map(|it| all.values().find(|known| known.id == it.id));
-        known
-            .map(|it| {
-                let mut shown = json!({ "config": it.config, "pid": it.pid });
-                if let Some(tag) = &it.tag {
-                    shown["tag"] = json!(tag);
-                }
-                shown
-            })
-            .collect()
+        known.cloned().collect()
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<u32, Process>> {

@@ -185,15 +185,13 @@ fn what_is_not_served_is_refused_by_its_name() {
         let world = E2bFixture::start().await;
         let sandbox = world.create(json!({"timeout": 60})).await;
         for (path, name) in [
-            ("/snapshots", "snapshots"),
             ("/v3/templates", "templates"),
+            ("/templates/tags", "tags"),
             ("/templates/base/builds/1", "templates"),
             ("/default-templates", "templates"),
             ("/volumes", "volumes"),
             ("/volumecontent/1/file", "volumes"),
             (&format!("/sandboxes/{}/network", sandbox.id), "network"),
-            (&format!("/sandboxes/{}/fork", sandbox.id), "forks"),
-            (&format!("/sandboxes/{}/snapshots", sandbox.id), "snapshots"),
         ] {
             let message = refused(world.api(Method::POST, path).sent().await, 501).await;
             assert!(

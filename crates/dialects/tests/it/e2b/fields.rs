@@ -82,7 +82,6 @@ fn fields_of_a_new_sandbox_that_nothing_enforces_are_refused() {
             ("network", json!({"rules": {"a.example": []}})),
             ("network", json!({"egressProxy": {"address": "p.example:1080"}})),
             ("network", json!({"futureRule": true})),
-            ("autoPauseMemory", json!(false)),
             ("autoResume", json!({"enabled": true, "policy": "any"})),
             ("mcp", json!({"x": {}})),
             ("iam", json!({"tokens": {"t": {}}})),
@@ -121,19 +120,14 @@ fn fields_and_parameters_of_later_requests_are_refused_too() {
         let sandbox = world.create(json!({"timeout": 60})).await;
         let at = |name: &str| format!("/sandboxes/{}/{name}", sandbox.id);
         for (path, body, name) in [
-            (at("pause"), json!({"memory": false}), "`memory`"),
             (
                 at("pause"),
                 json!({"requireHealthyGuest": true}),
                 "`requireHealthyGuest`",
             ),
-            (at("connect"), json!({"timeout": 60, "memory": false}), "`memory`"),
-            (
-                format!("/v2{}", at("connect")),
-                json!({"memory": false}),
-                "`memory`",
-            ),
-            (at("resume"), json!({"memory": false}), "`memory`"),
+            (at("connect"), json!({"timeout": 60, "mode": "x"}), "`mode`"),
+            (at("resume"), json!({"mode": "x"}), "`mode`"),
+            (at("snapshots"), json!({"tag": "x"}), "`tag`"),
             (at("timeout"), json!({"timeout": 60, "x": 1}), "`x`"),
             (at("refreshes"), json!({"timeout": 60}), "`timeout`"),
         ] {
@@ -144,6 +138,8 @@ fn fields_and_parameters_of_later_requests_are_refused_too() {
             ("/v2/sandboxes?team=x".to_owned(), "`team`"),
             ("/v2/sandboxes?order=newest".to_owned(), "`newest`"),
             ("/sandboxes?state=paused".to_owned(), "`state`"),
+            ("/snapshots?state=paused".to_owned(), "`state`"),
+            ("/snapshots?limit=0".to_owned(), "`0`"),
             (at("metrics?step=5"), "`step`"),
             (at("metrics?start=9&end=8"), "start"),
         ] {

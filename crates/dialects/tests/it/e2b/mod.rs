@@ -1,5 +1,6 @@
 //! E2B's API.
 
+mod branches;
 mod clients;
 mod code;
 mod control;
