@@ -8,7 +8,7 @@ import shutil
 import zipfile
 from typing import Any
 
-from record import below, describe, require, resolve
+from record import ATTRIBUTES, below, describe, require, resolve
 
 
 def permit(
@@ -23,6 +23,20 @@ def permit(
     if (owner, group) != (found["owner"], found["group"]):
         shutil.chown(path, owner, group)
     return found
+
+
+def label(cwd: str, path: str, attributes: dict[str, str]) -> dict[str, Any]:
+    """Sets attributes of a new file."""
+    path = resolve(path, cwd)
+    try:
+        for name, value in attributes.items():
+            os.setxattr(path, ATTRIBUTES + name, value.encode())
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        reason = "the file was written without metadata, which its file system cannot keep"
+        raise OSError(errno.ENOTSUP, f"{reason}; leave `metadata` out", path) from None
+    return describe(path)
 
 
 def make(cwd: str, path: str, exist_ok: bool = True, **permissions: Any) -> dict[str, Any]:

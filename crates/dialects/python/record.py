@@ -9,10 +9,13 @@ import pwd
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 HOME = "/workspace"
+#: Namespace of the attributes that clients set on files.
+ATTRIBUTES = "user.e2b."
 KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "symlink"}
 
 
@@ -47,7 +50,9 @@ def write_whole(path: str, content: bytes) -> None:
         os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        # It is missing if it could not be made.
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
 
 
@@ -58,6 +63,18 @@ def name_of(find: Callable[[int], Any], number: int) -> str:
         return str(find(number)[0])
     except KeyError:
         return str(number)
+
+
+def attributes(path: str) -> dict[str, str]:
+    """Returns the attributes of a file that clients have set."""
+    try:
+        names = [name for name in os.listxattr(path) if name.startswith(ATTRIBUTES)]
+        return {
+            name.removeprefix(ATTRIBUTES): os.getxattr(path, name).decode(errors="replace") for name in names
+        }
+    except OSError:
+        # A link that leads nowhere, or a file system without attributes.
+        return {}
 
 
 def describe(path: str) -> dict[str, Any]:
@@ -83,6 +100,7 @@ def describe(path: str) -> dict[str, Any]:
         "modified": max(-(2**63), min(found.st_mtime_ns, 2**63 - 1)),
         "changed": max(-(2**63), min(found.st_ctime_ns, 2**63 - 1)),
         "writable": os.access(path, os.W_OK),
+        "attributes": attributes(path),
     }
 
 

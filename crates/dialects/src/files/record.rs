@@ -1,5 +1,6 @@
 //! Files as the program in a sandbox describes them. Whatever it says, it has this shape.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -26,6 +27,8 @@ pub(crate) struct FileRecord {
     changed: i64,
     /// Whether programs of the sandbox can write it.
     pub(crate) writable: bool,
+    /// Attributes that clients have set, by their names.
+    pub(crate) attributes: BTreeMap<String, String>,
     /// Path without links, and media type, if they were requested.
     pub(crate) real: Option<String>,
     pub(crate) media_type: Option<String>,

@@ -116,6 +116,16 @@ class Interpreter(unittest.TestCase):
         self.assertIn(("seen.txt", "create"), events)
         watch.stop()
 
+    def test_metadata_of_files_and_files_outside_of_the_home(self):
+        files = self.sandbox.files
+        written = files.write("labeled.txt", "x", metadata={"author": "me"})
+        self.assertEqual(written.metadata, {"author": "me"})
+        self.assertEqual(files.get_info("labeled.txt").metadata, {"author": "me"})
+        self.assertIsNone(files.write("labeled.txt", "y").metadata)
+        self.assertIsNone(files.get_info("labeled.txt").metadata)
+        expected = self.sandbox.commands.run("cat /etc/passwd").stdout
+        self.assertEqual(files.read("/etc/passwd"), expected)
+
     def test_signed_addresses_of_files(self):
         import urllib.request
 

@@ -12,7 +12,7 @@ use super::super::state::E2b;
 use super::network::NetworkRules;
 
 /// Version of E2B's daemon whose routes are served. Clients select features by it.
-const ENVD_VERSION: &str = "0.5.7";
+const ENVD_VERSION: &str = "0.6.4";
 /// Something that old clients put after a sandbox's id.
 const CLIENT: &str = "cellblock";
 const MIB: u64 = 1 << 20;

@@ -38,7 +38,9 @@ pub(super) struct Request {
     pub(super) recursive: bool,
     pub(super) include_entry: bool,
     pub(super) watcher_id: String,
-    allow_network_mounts: bool,
+    /// A sandbox has no such mounts, so there is nothing to allow.
+    #[serde(rename = "allowNetworkMounts")]
+    _network_mounts: bool,
 }
 
 pub(super) async fn call(
@@ -56,11 +58,6 @@ pub(super) async fn call(
         Ok(request) => request,
         Err(fault) => return connect::answer(&headers, Err(fault)),
     };
-    if request.allow_network_mounts {
-        let why = "a sandbox has no network mounts; leave it out";
-        let refused = Problem::unenforced("allowNetworkMounts", &true, why);
-        return connect::answer(&headers, Err(refused.into()));
-    }
     if method == "WatchDir" {
         return match watch::stream(&e2b, held, request).await {
             Ok(response) => response,

@@ -26,6 +26,9 @@ pub(super) fn entry(record: &FileRecord) -> Value {
     if let Some(target) = &record.target {
         entry["symlinkTarget"] = target.as_str().into();
     }
+    if !record.attributes.is_empty() {
+        entry["metadata"] = json!(record.attributes);
+    }
     entry
 }
 

@@ -1,21 +1,21 @@
 //! `/files`: bytes of files.
 
-use std::io::Write as _;
+use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::body::{Body, BodyDataStream};
+use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest as _, Multipart, Query, Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cellblock_interpreter::hosting::uploads::Upload;
-use cellblock_interpreter::json_error;
+use cellblock_interpreter::{Error, json_error};
 use cellblock_settings::clock::unix_seconds;
-use flate2::write::MultiGzDecoder;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::Stream;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
@@ -29,11 +29,11 @@ use super::super::secret::Operation;
 use super::super::state::E2b;
 use super::directory::ask;
 use super::entry::entry;
+use super::packed::unpacked;
+use super::{metadata, outside};
 
 /// Maximum number of files of one request.
 const MOST: usize = 1000;
-/// Packed bytes that are unpacked at once: a few bytes may stand for a thousand times as many.
-const PACKED: usize = 1024;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -50,6 +50,8 @@ pub(super) struct WriteAnswer {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,18 +69,31 @@ pub(super) async fn read(
     let Query(named) = named.map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?;
     let (parts, _) = request.into_parts();
     let held = opened(&parts, &e2b, &named, Operation::Read).await?;
-    let path = reachable(named.path.as_deref().unwrap_or_default())?;
-    let opened = {
+    let path = file_path(named.path.as_deref().unwrap_or_default())?;
+    let opened = if is_of_session(&path) {
         let turn = held.turn().await?;
-        turn.session.open_file(inside(&path)).await
+        match turn.session.open_file(inside(&path)).await {
+            Err(error) if is_link(&error) => None,
+            opened => Some(opened.map_err(|error| about(&path, error))?),
+        }
+    } else {
+        None
     };
-    let opened = opened.map_err(|error| about(&path, error))?;
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    let Some(opened) = opened else {
+        return Ok((head(), outside::read(&held, &path).await?).into_response());
+    };
+    let mut headers = head();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(opened.bytes));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let content = tokio::fs::File::from_std(opened.content);
     Ok((headers, Body::from_stream(ReaderStream::new(content))).into_response())
+}
+
+/// Returns the headers of an answer with a file.
+fn head() -> HeaderMap {
+    HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ])
 }
 
 pub(super) async fn write(
@@ -89,7 +104,7 @@ pub(super) async fn write(
     let Query(named) = named.map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?;
     let (parts, body) = request.into_parts();
     let held = opened(&parts, &e2b, &named, Operation::Write).await?;
-    without_metadata(&parts.headers)?;
+    let metadata = metadata::read(&parts.headers)?;
     let encoding = parts
         .headers
         .get(CONTENT_ENCODING)
@@ -115,7 +130,8 @@ pub(super) async fn write(
         let path = named.path.as_deref();
         let path = path.ok_or_else(|| Problem::invalid("`path` is missing; it names the file to write"))?;
         let body = body.into_data_stream();
-        return Ok(Json(vec![put(&mut receiving, &held, path, body).await?]));
+        let written = put(&mut receiving, &held, path, body, &metadata).await?;
+        return Ok(Json(vec![written]));
     }
     let request = Request::from_parts(parts, body);
     let multipart = Multipart::from_request(request, &e2b).await;
@@ -139,7 +155,7 @@ pub(super) async fn write(
             .clone()
             .or_else(|| field.file_name().map(str::to_owned));
         let path = path.ok_or_else(|| Problem::invalid("a part has no file name, and there is no `path`"))?;
-        written.push(put(&mut receiving, &held, &path, field).await?);
+        written.push(put(&mut receiving, &held, &path, field, &metadata).await?);
     }
     if written.is_empty() {
         return Err(Problem::invalid("the body has no part `file`"));
@@ -149,24 +165,11 @@ pub(super) async fn write(
 
 pub(super) async fn compose(RequestSandbox(held): RequestSandbox, body: Bytes) -> Answer<Json<Value>> {
     let request: Compose = read_body(&body)?;
-    let paths = request.source_paths.iter().map(|path| reachable(path));
+    let paths = request.source_paths.iter().map(|path| file_path(path));
     let paths = paths.collect::<Answer<Vec<_>>>()?;
-    let destination = reachable(&request.destination)?;
+    let destination = file_path(&request.destination)?;
     let question = json!({"paths": paths, "destination": destination});
     Ok(Json(entry(&ask(&held, "change.compose", &question).await?)))
-}
-
-/// Rejects metadata of a file, which would be lost.
-fn without_metadata(headers: &HeaderMap) -> Answer<()> {
-    let metadata = |name: &&HeaderName| name.as_str().starts_with("x-metadata-");
-    match headers.keys().find(metadata) {
-        None => Ok(()),
-        Some(name) => Err(Problem::unenforced(
-            "X-Metadata",
-            &name.as_str(),
-            "files have no metadata; leave `metadata` out",
-        )),
-    }
 }
 
 /// Returns the sandbox if the request has its token, or a signature for the path.
@@ -209,78 +212,58 @@ async fn put<E: std::fmt::Display>(
     held: &HeldSandbox,
     path: &str,
     content: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    metadata: &BTreeMap<String, String>,
 ) -> Answer<WriteAnswer> {
-    let path = reachable(path)?;
+    let path = file_path(path)?;
     let received = receiving.receive(content).await?;
-    let turn = held.turn().await?;
-    let put = turn.session.put_file(inside(&path), received.content).await;
-    put.map_err(|error| about(&path, error))?;
+    if is_of_session(&path) {
+        let turn = held.turn().await?;
+        let put = turn.session.put_file(inside(&path), received.content).await;
+        put.map_err(|error| about(&path, error))?;
+    } else {
+        outside::write(held, &path, received.content).await?;
+    }
+    // The file is a new one, without those of another that it replaces.
+    if !metadata.is_empty() {
+        let labels = json!({"path": path, "attributes": metadata});
+        ask::<IgnoredAny>(held, "change.label", &labels).await?;
+    }
     Ok(WriteAnswer {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         kind: "file",
         path,
+        metadata: metadata.clone(),
     })
 }
 
-/// Unpacks a body that is packed with gzip, as it comes.
-fn unpacked(body: Body) -> Body {
-    let decoded = DecodedBody {
-        packed: body.into_data_stream(),
-        decoder: Some(MultiGzDecoder::new(Vec::new())),
-        rest: Bytes::new(),
-    };
-    Body::from_stream(stream::try_unfold(decoded, DecodedBody::next))
-}
-
-/// A packed body, the decoder until it ends, and what the decoder has not seen yet.
-struct DecodedBody {
-    packed: BodyDataStream,
-    decoder: Option<MultiGzDecoder<Vec<u8>>>,
-    rest: Bytes,
-}
-
-impl DecodedBody {
-    async fn next(mut self) -> std::io::Result<Option<(Bytes, Self)>> {
-        let broken = |error| std::io::Error::other(format!("the body is not gzip: {error}"));
-        loop {
-            let Some(decoder) = &mut self.decoder else {
-                return Ok(None);
-            };
-            if self.rest.is_empty() {
-                let Some(piece) = self.packed.next().await else {
-                    decoder.try_finish().map_err(broken)?;
-                    let last = std::mem::take(decoder.get_mut());
-                    self.decoder = None;
-                    return Ok(Some((last.into(), self)));
-                };
-                self.rest = piece.map_err(std::io::Error::other)?;
-            }
-            let part = self.rest.split_to(self.rest.len().min(PACKED));
-            decoder.write_all(&part).map_err(broken)?;
-            let unpacked = std::mem::take(decoder.get_mut());
-            if !unpacked.is_empty() {
-                return Ok(Some((unpacked.into(), self)));
-            }
-        }
-    }
-}
-
-/// Returns the absolute path of a file whose bytes can be read and written.
-fn reachable(path: &str) -> Answer<String> {
+/// Returns the absolute path of a file.
+fn file_path(path: &str) -> Answer<String> {
     let path = absolute(path);
-    let is_below = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'));
     if path == HOME || path == "/tmp" || path == "/workspace" {
         return Err(Problem::invalid(format!("path '{path}' is a directory")));
     }
-    if path.contains('\0') || !(is_below(HOME) || is_below("/tmp") || is_below("/workspace")) {
+    if path.contains('\0') {
         return Err(Problem::invalid(format!(
-            "path '{path}' is not below {HOME} or /tmp; read other files with commands"
+            "path {path:?} contains a NUL character"
         )));
     }
     Ok(path)
 }
 
-fn about(path: &str, error: cellblock_interpreter::Error) -> Problem {
+/// Returns whether a path is below a folder whose files the session reads and writes.
+fn is_of_session(path: &str) -> bool {
+    let roots = [HOME, "/tmp", "/workspace"];
+    roots
+        .iter()
+        .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/')))
+}
+
+/// Returns whether a file was not opened because a link leads out of the session's folders.
+fn is_link(error: &Error) -> bool {
+    matches!(error.refusal(), Some(("symlink", _)))
+}
+
+fn about(path: &str, error: Error) -> Problem {
     match error.refusal() {
         Some(("not_found", _)) => Problem::not_found(format!("path '{path}' does not exist")),
         Some(("not_regular", reason)) if reason.contains("directory") => {

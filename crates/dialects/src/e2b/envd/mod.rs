@@ -1,14 +1,17 @@
 //! The daemon in a sandbox: its files, directories and processes.
 //!
-//! Bytes of files go through the session, whose guest opens them beneath a root. Everything else
-//! about directories is done by a program in the sandbox ([`files`](crate::files)), so that links
-//! and names are only ever resolved there.
+//! Bytes of files in the session's folders go through its guest, which opens them beneath a root.
+//! Everything else about files is done by a program in the sandbox ([`files`](crate::files)), so that
+//! links and names are only ever resolved there.
 
 mod connect;
 mod directory;
 mod entry;
 mod files;
 mod follow;
+mod metadata;
+mod outside;
+mod packed;
 mod process;
 mod started;
 mod user;
