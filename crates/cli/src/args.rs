@@ -30,6 +30,7 @@ pub(crate) mod repeated;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod skill;
 pub(crate) mod tools;
 pub(crate) mod volume;
 pub(crate) mod warm;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Connector(connector::ConnectorArgs),
     /// List, show, export and remove the datasets that code has published in a project
     Dataset(dataset::DatasetArgs),
+    /// Add, list, show and remove skills: folders of instructions and files for sessions
+    Skill(skill::SkillArgs),
     /// List, show and delete the volumes of a server, which outlive its sessions
     Volume(volume::VolumeArgs),
     /// List, show, replay and export runs that were recorded
@@ -133,6 +136,10 @@ pub(crate) struct RunArgs {
     /// Install an additional package, as a requirement such as `lifelines` or `lifelines>=0.30`
     #[arg(long = "require", value_name = "PKG", value_parser = parse_requirement)]
     pub(crate) requirements: Vec<String>,
+    /// Let code read this skill in `/mnt/skills`: the name of one that was added, or the path of a
+    /// folder or a zip; repeat it for several
+    #[arg(long = "skill", value_name = "NAME|PATH")]
+    pub(crate) skills: Vec<PathBuf>,
     /// Stop a cell after this many seconds, which may be a fraction; at most 300 unless
     /// `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, allow_negative_numbers = true)]

@@ -110,6 +110,12 @@ pub(crate) enum Error {
     Told(WireError),
 }
 
+impl From<cellblock_interpreter::skill::SkillError> for Error {
+    fn from(error: cellblock_interpreter::skill::SkillError) -> Self {
+        Self::Interpreter(error.into())
+    }
+}
+
 impl Error {
     /// A file that the user named and that cannot be used.
     pub(crate) fn user_file(

@@ -96,6 +96,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Connector(args) => commands::connector::run(args).await,
             Command::Dataset(args) => commands::dataset::run(args).await,
+            Command::Skill(args) => commands::skill::run(args).await,
             Command::Volume(args) => commands::volume::run(args).await,
             Command::Runs(args) => Box::pin(commands::runs::run(args)).await,
             Command::Tools(args) => commands::tools::run(args.command).await,

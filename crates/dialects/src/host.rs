@@ -13,6 +13,7 @@ use cellblock_interpreter::hosting::{
 };
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
+use cellblock_interpreter::skill::SessionSkill;
 use cellblock_interpreter::{Error, Interpreter, mint};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -91,6 +92,8 @@ pub struct SessionWish {
     pub prelude: Vec<String>,
     /// Code of the dialect that prepares the session, before that of the server.
     pub setup: Vec<SetupSnippet>,
+    /// Skills that code finds in `/mnt/skills`.
+    pub skills: Vec<SessionSkill>,
 }
 
 /// Reason that a session cannot be made or used. Each dialect has its own form for it.
@@ -234,6 +237,7 @@ impl DialectHost {
             guard: self.guard,
             setup: self.setup_after(wish.setup),
             requirements: self.requirements.clone(),
+            skills: wish.skills,
             egress: self.egress.clone().map(|policy| EgressPolicy {
                 restriction: wish.restriction,
                 ..policy

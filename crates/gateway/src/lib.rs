@@ -3,7 +3,7 @@
 //! - [`Models`] says which provider has which model.
 //! - [`Gateway`] is what handlers share.
 //! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`,
-//!   `sessions`, `volumes`, `artifacts` and `execute` have its routes.
+//!   `sessions`, `skills`, `volumes`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`description`] describes the routes; `console` has the pages for people.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
@@ -54,6 +54,7 @@ pub mod server;
 mod server_routes;
 mod sessions;
 mod signed;
+pub mod skills;
 mod state;
 mod uploads;
 pub mod volumes;

@@ -38,6 +38,9 @@ pub enum Error {
     /// Recording a tool result, or reading one.
     #[error(transparent)]
     Alias(#[from] crate::alias::AliasError),
+    /// A skill that cannot be read or stored.
+    #[error(transparent)]
+    Skill(#[from] crate::skill::SkillError),
     /// An input that cannot be bound.
     #[error("bind input `{name}`: {reason}")]
     Input {
@@ -123,9 +126,13 @@ impl Error {
             Self::Image(error) if error.is_callers() => Blame::Caller,
             Self::Requirements(error) if error.is_callers() => Blame::Caller,
             Self::Output(error) if error.is_from_the_kernel() => Blame::Backend,
-            Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Output(_) => {
-                Blame::Internal
-            }
+            Self::Skill(error) if error.is_callers() => Blame::Caller,
+            Self::Image(_)
+            | Self::Requirements(_)
+            | Self::Store(_)
+            | Self::Spool(_)
+            | Self::Skill(_)
+            | Self::Output(_) => Blame::Internal,
             #[cfg(feature = "egress")]
             Self::Egress(_) => Blame::Internal,
             Self::Alias(error) if error.code().is_none() => Blame::Internal,
@@ -195,6 +202,7 @@ impl Error {
             | Self::Requirements(_)
             | Self::Store(_)
             | Self::Spool(_)
+            | Self::Skill(_)
             | Self::Alias(_)
             | Self::Clients { .. }
             | Self::Argument { .. }

@@ -16,8 +16,9 @@ use crate::connector::{FetchAllowance, GrantTerms};
 use crate::error::Result;
 use crate::picture::{self, PictureFormat, PictureOutcome};
 use crate::run_record::RunImage;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Session, SessionOptions, check_skills};
 use crate::shared::InterpreterState;
+use crate::skill::SessionSkill;
 
 /// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
 #[derive(Clone, Debug)]
@@ -118,6 +119,13 @@ impl Interpreter {
             return Ok(());
         }
         Ok(self.shared.requirements().check(requirements)?)
+    }
+
+    /// Checks whether sessions with these limits can have skills, before one is created: their number,
+    /// names and size, and whether sandboxes have a place for them.
+    pub fn check_skills(&self, limits: Option<&Limits>, skills: &[SessionSkill]) -> Result<()> {
+        let limits = limits.unwrap_or(&self.shared.limits);
+        check_skills(&self.shared, limits.data_bytes, skills)
     }
 
     /// The version of Python in sandboxes, such as `3.13.5`.

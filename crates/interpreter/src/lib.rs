@@ -55,6 +55,7 @@ pub mod separator;
 mod serve;
 pub mod session;
 mod shared;
+pub mod skill;
 mod stream;
 pub mod toolset;
 mod unsent;

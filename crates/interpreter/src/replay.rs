@@ -17,6 +17,7 @@ use crate::input::Input;
 use crate::interpreter::Interpreter;
 use crate::run_record::{RunDifference, RunInput, RunRecord, RunSink, differences, sha256};
 use crate::session::{Session, SessionOptions, SetupSnippet};
+use crate::skill::{SessionSkill, SkillBundle};
 
 /// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -130,7 +131,7 @@ impl<'a> Replay<'a> {
     /// Runs the cells in a session of its own, which is closed at the end.
     pub async fn run(&self) -> Result<ReplayReport> {
         let taken = Arc::new(ReplaySink::new(self.terms.sink.clone()));
-        let session = self.session(Arc::clone(&taken));
+        let session = self.session(Arc::clone(&taken)).await?;
         let began = Instant::now();
         let replayed = self.run_in(&session, &taken).await;
         let took = began.elapsed();
@@ -189,7 +190,7 @@ impl<'a> Replay<'a> {
         Ok(runs)
     }
 
-    fn session(&self, taken: Arc<ReplaySink>) -> Session {
+    async fn session(&self, taken: Arc<ReplaySink>) -> Result<Session> {
         let setup = &self.target.setup;
         let snippets = setup.snippets.iter().filter_map(|snippet| {
             let code = match &snippet.code {
@@ -203,16 +204,28 @@ impl<'a> Replay<'a> {
             })
         });
         let limits = self.limits().filter(|limits| limits != self.interpreter.limits());
-        self.interpreter.session(SessionOptions {
+        let mut skills = Vec::new();
+        for skill in &setup.skills {
+            let bundle = Arc::new(SkillBundle::open(self.interpreter.store(), skill.sha256).await?);
+            skills.push(SessionSkill {
+                name: skill.name.clone(),
+                description: bundle.metadata.description.clone(),
+                id: skill.id.clone(),
+                version: skill.version.clone(),
+                bundle,
+            });
+        }
+        Ok(self.interpreter.session(SessionOptions {
             prelude: setup.prelude.clone(),
             guard: setup.guard,
             rescue: setup.rescue,
             setup: snippets.collect(),
             limits,
             id: Some(mint("replay_")),
+            skills,
             runs: Some(taken),
             ..SessionOptions::default()
-        })
+        }))
     }
 
     fn cell(&self, record: &RunRecord) -> Cell {
@@ -274,6 +287,20 @@ impl<'a> Replay<'a> {
                 reasons.push(format!(
                     "the operator's setup code `{}` has changed since",
                     snippet.name
+                ));
+            }
+        }
+        for skill in &self.target.setup.skills {
+            if !self
+                .interpreter
+                .store()
+                .exists(skill.sha256)
+                .await
+                .unwrap_or(false)
+            {
+                reasons.push(format!(
+                    "its skill `{}` is no longer in the artifact store",
+                    skill.name
                 ));
             }
         }

@@ -83,12 +83,16 @@ const DIRECTORIES: [&str; 10] = [
     "opt/cellblock",
     "usr/share",
 ];
-/// Target of `/cellblock`: the inputs of cells that derive from tool results, in each room's own
-/// read-only directory.
+/// Target of `/cellblock`: inputs of derivations, in each room's own read-only directory.
 const INPUTS: &str = "/tmp/data/.cellblock";
-/// Links of the tree with their targets. Many models read and write in `/mnt/data`, where OpenAI's
-/// interpreter has its files.
-pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
+/// Target of `/mnt/skills`: the skills of each room's session, in the same read-only directory.
+pub const SKILLS: &str = "/tmp/data/.skills";
+/// Links of the tree with their targets. Many models use `/mnt/data`, as in OpenAI's interpreter.
+pub const LINKS: [(&str, &str); 3] = [
+    ("cellblock", INPUTS),
+    ("mnt/data", "/workspace"),
+    ("mnt/skills", SKILLS),
+];
 /// Another place of `/workspace`: programs written for E2B's sandboxes have their files there. It
 /// is a mount rather than a link so that the working directory of such a program has that name.
 const HOME: &str = "/home/user";

@@ -12,6 +12,7 @@ use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT, NetworkPolicy};
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::session::hibernate::OnIdle;
+use cellblock_interpreter::skill::SessionSkill;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::Time;
 use schemars::JsonSchema;
@@ -116,6 +117,14 @@ impl Options {
         } else {
             Ok(Vec::new())
         }
+    }
+
+    /// Returns the skills of a session of this owner. Code that derives from results has none.
+    pub(crate) async fn skills(&self, owner: &Owner) -> Result<Vec<SessionSkill>, MeterDenial> {
+        if self.toolsets.iter().any(|kind| kind.on_results) {
+            return Ok(Vec::new());
+        }
+        self.meter.skills(owner).await
     }
 
     /// Returns the first toolset that runs cells, and the name of its tool for one.

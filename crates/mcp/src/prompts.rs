@@ -1,6 +1,7 @@
 //! Prompts: for each toolset the section that tells a model how to work with it.
 
 use cellblock_interpreter::connector::{CATALOG_TOKENS, catalog};
+use cellblock_interpreter::skill::announced;
 use cellblock_interpreter::toolset::{ToolsetKind, python};
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -62,13 +63,31 @@ pub(crate) async fn get(
         }
         Some(_) => return Err(ErrorData::invalid_params("`session_id` must be a string", None)),
     };
-    let text = if *toolset == python::KIND {
+    let mut text = if *toolset == python::KIND {
         interpreter(session.as_ref())
     } else {
         section(server, owner, *toolset, session.as_ref()).await?
     };
+    if let Some(skills) = skills(server, owner, session.as_ref()).await? {
+        text.push_str("\n\n");
+        text.push_str(&skills);
+    }
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(toolset.about))
+}
+
+/// Announces the skills of a session, or those that the next one has.
+async fn skills(
+    server: &McpShared,
+    owner: &Owner,
+    session: Option<&Use>,
+) -> Result<Option<String>, ErrorData> {
+    if let Some(used) = session {
+        return Ok(announced(used.session.skills()));
+    }
+    let skills = server.options.skills(owner).await;
+    let skills = skills.map_err(|denied| ErrorData::internal_error(denied.0, None))?;
+    Ok(announced(&skills))
 }
 
 fn interpreter(session: Option<&Use>) -> String {

@@ -38,6 +38,8 @@ pub(super) struct RequestTemplate {
     prompt: Option<Prompt>,
     /// Functions that code can call.
     catalog: Option<String>,
+    /// Skills of the sandbox.
+    skills: Option<String>,
 }
 
 impl Turn {
@@ -49,6 +51,7 @@ impl Turn {
             chart: self.deriving().map(|_| render_chart().into()),
             prompt: self.deriving().map(DerivationTerms::prompt),
             catalog: (self.deriving().is_none() && !self.catalog.is_empty()).then(|| self.catalog.clone()),
+            skills: self.runner.skills(),
         }
     }
 
@@ -110,6 +113,7 @@ impl ResponseBuilder<'_> {
         }
         sections.extend(alike.catalog.clone().filter(|_| self.code));
         sections.extend(request.tools.iter().filter_map(skills));
+        sections.extend(alike.skills.clone());
         sections.extend(request.instructions.clone());
         let instructions = (!sections.is_empty()).then(|| sections.join("\n\n"));
         ModelRequest {

@@ -26,6 +26,11 @@ pub trait Runner: Send + Sync {
         None
     }
 
+    /// Returns the text that announces the skills of its sandbox to the model; `None` if it has none.
+    fn skills(&self) -> Option<String> {
+        None
+    }
+
     /// Returns whether code can derive from fetched data.
     fn derives(&self) -> bool {
         false

@@ -34,6 +34,7 @@ mod report;
 mod request;
 mod response;
 mod shell;
+mod skill;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -73,6 +74,7 @@ pub use shell::{
     ShellPlace,
 };
 pub(crate) use shell::{line, numbered};
+pub use skill::{InlineSource, SkillRequest};
 pub use tool::{
     AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
     Member, Namespace, Secrets, Tool, ToolChoice, ToolName, container,

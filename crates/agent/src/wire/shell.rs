@@ -56,7 +56,12 @@ impl From<EnvironmentForm> for ShellEnvironment {
             EnvironmentForm::ContainerAuto {
                 file_ids,
                 memory_limit,
-            } => Self::automatic(file_ids, memory_limit),
+            } => Self::Hosted(Container::Auto(AutoContainer {
+                file_ids,
+                memory_limit,
+                shared: true,
+                ..AutoContainer::default()
+            })),
             EnvironmentForm::ContainerReference { container_id } => Self::Hosted(Container::Id(container_id)),
             EnvironmentForm::Local { skills } => Self::Local { skills },
         }
@@ -75,18 +80,6 @@ impl From<ShellEnvironment> for EnvironmentForm {
             }
             ShellEnvironment::Local { skills } => Self::Local { skills },
         }
-    }
-}
-
-impl ShellEnvironment {
-    /// Creates a container for the commands of a response, whose id the client gets.
-    pub fn automatic(file_ids: Vec<String>, memory_limit: Option<String>) -> Self {
-        Self::Hosted(Container::Auto(AutoContainer {
-            r#type: "auto".to_owned(),
-            file_ids,
-            memory_limit,
-            shared: true,
-        }))
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::call_kind::CallKind;
 use super::custom::CustomTool;
 use super::shell::ShellEnvironment;
+use super::skill::SkillRequest;
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -325,7 +326,13 @@ pub fn container(tools: &[Tool]) -> Option<(String, Container)> {
             "environment"
         };
         match (&mut found, container) {
-            (Some((_, Container::Auto(one))), Container::Auto(other)) => one.add(other),
+            (Some((param, Container::Auto(one))), Container::Auto(other)) => {
+                // Errors of skills name the tool that has them.
+                if one.skills.is_empty() && !other.skills.is_empty() {
+                    *param = format!("tools[{index}].{key}");
+                }
+                one.add(other);
+            }
             (Some((_, Container::Id(_))), _) => {}
             (found, container) => *found = Some((format!("tools[{index}].{key}"), container.clone())),
         }
@@ -343,9 +350,24 @@ pub struct AutoContainer {
     pub file_ids: Vec<String>,
     /// `1g`, `4g`, `16g` or `64g`.
     pub memory_limit: Option<String>,
+    /// Skills that it has from the start.
+    #[serde(skip)]
+    pub skills: Vec<SkillRequest>,
     /// Whether all calls of a response run in it, and the client receives its id for later requests.
     #[serde(skip)]
     pub shared: bool,
+}
+
+impl Default for AutoContainer {
+    fn default() -> Self {
+        Self {
+            r#type: "auto".to_owned(),
+            file_ids: Vec::new(),
+            memory_limit: None,
+            skills: Vec::new(),
+            shared: false,
+        }
+    }
 }
 
 impl AutoContainer {
@@ -358,6 +380,11 @@ impl AutoContainer {
         }
         if self.memory_limit.is_none() {
             self.memory_limit.clone_from(&other.memory_limit);
+        }
+        for skill in &other.skills {
+            if !self.skills.contains(skill) {
+                self.skills.push(skill.clone());
+            }
         }
         self.shared |= other.shared;
     }

@@ -13,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod skill;
 pub(crate) mod tools;
 pub(crate) mod volume;
 pub(crate) mod warm;

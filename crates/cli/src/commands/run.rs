@@ -27,7 +27,7 @@ mod recording;
 
 pub(super) use self::namespaces::without_namespaces;
 use self::recording::LocalRuns;
-use super::image;
+use super::{image, skill};
 use crate::args::RunArgs;
 use crate::artifact_store;
 use crate::cancel::Cancel;
@@ -194,6 +194,8 @@ impl RunState {
         let interpreter = self.interpreter(args, display).await?;
         let mut options = mem::take(&mut self.of_session).options(interpreter.store())?;
         options.runs = Some(self.runs.sink());
+        options.skills = skill::chosen(interpreter.store(), &args.skills).await?;
+        interpreter.check_skills(None, &options.skills)?;
         let session = (args.toolset.toolset != Some(DERIVATION)).then(|| interpreter.session(options));
         if !self.warm {
             display.wait_for("starting Python");
@@ -541,6 +543,11 @@ fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
             "`--guard`, `--setup`, `--dry-run` and `--fetches` are for cells, and `--toolset derivation` \
              runs none; remove them"
                 .to_owned(),
+        ));
+    }
+    if args.toolset.toolset == Some(DERIVATION) && !args.skills.is_empty() {
+        return Err(Error::Refused(
+            "`--skill` is for cells, and `--toolset derivation` runs none; remove it".to_owned(),
         ));
     }
     if args.toolset.toolset == Some(DERIVATION) && !args.language.is_python() {

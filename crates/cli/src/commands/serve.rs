@@ -14,17 +14,20 @@ use std::cell::Cell;
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_dialects::DialectListener;
 use cellblock_gateway::records::{Records, RecordsPlace};
 use cellblock_gateway::remote::{self, FoundServer, Site};
 use cellblock_gateway::server;
+use cellblock_gateway::skills::load_shared;
 use cellblock_gateway::{Engine, Gateway, RemoteEngine};
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::connector::limit_answers;
 use cellblock_interpreter::remote::Remote;
+use cellblock_interpreter::skill::SkillBundle;
 use cellblock_interpreter::walls::choose;
 use cellblock_sandbox::backend::BackendKind;
 use tokio::net::TcpListener;
@@ -104,6 +107,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         };
         if let Engine::Interpreter(interpreter) = &engine {
             interpreter.limit_requirements(options.requirements.clone());
+            options.skills.shared = shared_skills(&loaded, interpreter.store()).await?;
         }
         Ok::<_, Error>((Gateway::new(options, records, models, engine), lock))
     };
@@ -136,6 +140,19 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         }
     });
     Ok(serving.run().await?)
+}
+
+/// Reads the skills that all keys can use.
+async fn shared_skills(loaded: &LoadedConfig, store: &Store) -> Result<Vec<Arc<SkillBundle>>> {
+    let folders = loaded.settings.skills.folders.iter();
+    let folders: Vec<_> = folders.map(|folder| loaded.path(folder)).collect();
+    let shared = load_shared(store, &folders).await;
+    shared.map_err(|(path, error)| {
+        Error::Refused(format!(
+            "serve: the skill `{}` cannot be shared: {error}; correct it, or remove it from `skills.folders`",
+            path.display()
+        ))
+    })
 }
 
 /// Opens the records, and takes the lock that keeps others away from a file as long as it is held.

@@ -36,7 +36,7 @@ use cellblock_dialects::DialectsOptions;
 use cellblock_gateway::options::{
     AdvertisedUrl, AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions,
     HttpServerOptions, MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions,
-    ResponseOptions, RunOptions, SessionsOptions, UploadOptions, VolumeOptions,
+    ResponseOptions, RunOptions, SessionsOptions, SkillOptions, UploadOptions, VolumeOptions,
 };
 use cellblock_image::Mirror;
 use cellblock_mcp::Options as McpOptions;
@@ -134,6 +134,7 @@ pub(crate) struct Settings {
     pub(crate) files: FileOptions,
     pub(crate) sessions: SessionsOptions,
     pub(crate) uploads: UploadOptions,
+    pub(crate) skills: SkillOptions,
     pub(crate) volumes: VolumeOptions,
     pub(crate) runs: RunOptions,
     pub(crate) execute: ExecuteOptions,
@@ -186,6 +187,7 @@ impl Settings {
             files: self.files.clone(),
             sessions: self.sessions.clone(),
             uploads: self.uploads.clone(),
+            skills: self.skills.clone(),
             volumes: self.volumes.clone(),
             runs: self.runs,
             execute: self.execute.clone(),

@@ -31,5 +31,6 @@ mod python_client;
 mod remote_store;
 mod root_images;
 mod run;
+mod skills;
 mod support;
 mod without_namespaces;

@@ -82,6 +82,7 @@ impl OpenTerminal {
             network: self.options.network,
             prelude: ["analysis", "documents", "notebook"].map(str::to_owned).to_vec(),
             setup: vec![notebooks::setup()],
+            skills: self.host.meter.skills(&caller.owner).await?,
             ..SessionWish::default()
         };
         let kept = Chat {

@@ -47,11 +47,6 @@ pub(super) async fn config() -> Json<Value> {
     Json(json!({"features": {"terminal": true, "notebooks": true, "system": true}}))
 }
 
-/// `GET /skills`: there are none.
-pub(super) async fn skills(_caller: Caller) -> Json<Value> {
-    Json(json!([]))
-}
-
 /// `GET /system`.
 pub(super) async fn system(State(terminal): State<OpenTerminal>, _caller: Caller) -> Json<Value> {
     let version = terminal.host.interpreter.python_version();

@@ -19,6 +19,7 @@ mod options;
 mod ports;
 mod problem;
 mod python;
+mod skills;
 mod terminal_socket;
 mod terminals;
 mod transfer;
@@ -48,7 +49,8 @@ pub(crate) fn routes(host: &DialectHost, options: &OpenTerminalOptions) -> Route
         .route("/health", get(document::health))
         .route("/api/config", get(document::config))
         .route("/system", get(document::system))
-        .route("/skills", get(document::skills))
+        .route("/skills", get(skills::list))
+        .route("/skills/read", get(skills::read))
         .route("/python", post(python::run))
         .route("/execute", post(commands::run).get(commands::list))
         .route("/execute/{process_id}", delete(commands::kill))

@@ -41,16 +41,20 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async { tokio::time::timeout(LONG, future).await.unwrap() })
 }
 
+/// The store of the interpreter's artifacts.
+pub(crate) fn server_store() -> Store {
+    Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts")).unwrap()
+}
+
 async fn interpreter() -> Interpreter {
     let start = || async {
-        let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
         let interpreter = Interpreter::builder()
             .home(cellblock_testkit::home().unwrap())
             .pool(PoolConfig {
                 acquire_timeout: PATIENCE,
                 ..PoolConfig::default()
             })
-            .store(Store::local(artifacts).unwrap())
+            .store(server_store())
             .build()
             .await
             .unwrap();

@@ -8,6 +8,7 @@ use cellblock_interpreter::Session;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::skill::SessionSkill;
 use cellblock_settings::Size;
 use parking_lot::Mutex;
 
@@ -33,6 +34,8 @@ pub(crate) struct ContainerPlan {
     pub(crate) auto: bool,
     pub(crate) idle: Option<Duration>,
     pub(crate) memory_limit: Option<String>,
+    /// Skills that its session has.
+    pub(crate) skills: Vec<SessionSkill>,
     /// The response's first container, where this is another one of it.
     pub(crate) beside: Option<String>,
     /// Whether nothing that is stored leads back to it, so that it ends soon after its response.
@@ -53,6 +56,7 @@ impl ContainerPlan {
             auto: false,
             idle: None,
             memory_limit: None,
+            skills: Vec::new(),
             beside: None,
             brief: false,
             shared: false,
@@ -107,6 +111,7 @@ impl ContainerPlan {
             setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
             project: project.transpose()?,
+            skills: self.skills.clone(),
             ..gateway.granted(owner, None)
         };
         if gateway.options.tools.any() {

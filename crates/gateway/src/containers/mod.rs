@@ -24,6 +24,7 @@ pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
 use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool, container};
+use cellblock_interpreter::skill::announced;
 use make::ContainerPlan;
 use parking_lot::Mutex;
 use place::Places;
@@ -31,6 +32,7 @@ use place::Places;
 use crate::engine::Engine;
 use crate::files::attach::Attachments;
 use crate::records::Page;
+use crate::skills;
 use crate::state::containers::HeldContainer;
 use crate::state::{Caller, Gateway};
 
@@ -72,18 +74,23 @@ pub(crate) async fn runner(
                 attachments
                     .take(&options.file_ids, &format!("{param}.file_ids"))
                     .await?;
-                // One that was made with another limit is not what is asked for.
+                let place = format!("{param}.skills");
+                let skills = skills::requested(gateway, owner, &options.skills, None, &place).await?;
+                // One that was made with another limit is not what is wanted.
                 let fits =
                     |limit: &Option<String>| options.memory_limit.is_none() || *limit == options.memory_limit;
                 let mut new = ContainerPlan {
                     memory_limit: options.memory_limit.clone(),
                     brief: brief && !options.shared,
                     shared: options.shared,
+                    skills,
                     ..ContainerPlan::of_a_response()
                 };
                 if let Some(id) = used {
                     let followed = gateway.containers.follow_first(owner, id);
-                    main = followed.filter(|held| fits(&held.memory_limit));
+                    main = followed.filter(|held| {
+                        fits(&held.memory_limit) && skills::has_all(&held.session, &new.skills)
+                    });
                     if main.is_none() {
                         new = ended(gateway, owner, id, fits, new).await?;
                     }
@@ -96,6 +103,11 @@ pub(crate) async fn runner(
     let lost = match &main {
         Some(held) => held.still_lost(),
         None => auto.as_ref().and_then(|new| new.lost.clone()),
+    };
+    let skills = match (&main, &auto) {
+        (Some(held), _) => announced(held.session.skills()),
+        (None, Some(new)) => announced(&new.skills),
+        (None, None) => None,
     };
     let revives = auto.as_ref().and_then(|new| new.revives.as_ref());
     let known = main.as_ref().map(|held| &held.id).or(revives.map(|row| &row.id));
@@ -124,6 +136,7 @@ pub(crate) async fn runner(
         interpreter: request.tools.iter().any(Tool::is_interpreter),
         files,
         lost,
+        skills,
     }))
 }
 

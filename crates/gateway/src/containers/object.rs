@@ -55,9 +55,6 @@ impl Create {
             );
             return invalid("network_policy.type", message);
         }
-        if self.skills.as_ref().is_some_and(|skills| !skills.is_empty()) {
-            return invalid("skills", "`skills` are not known here; leave them out".to_owned());
-        }
         let length = self.name.chars().count();
         if !(1..=256).contains(&length) {
             let message = format!("`name` has {length} characters; it can have 1 to 256");

@@ -39,6 +39,8 @@ pub(super) struct Places {
     pub(super) files: Vec<String>,
     /// Note about a sandbox that has ended.
     pub(super) lost: Option<String>,
+    /// Text that announces skills to the model.
+    pub(super) skills: Option<String>,
 }
 
 /// Container in which a call runs.
@@ -72,6 +74,10 @@ impl Runner for Places {
 
     fn lost(&self) -> Option<String> {
         self.lost.clone()
+    }
+
+    fn skills(&self) -> Option<String> {
+        self.skills.clone()
     }
 
     fn derives(&self) -> bool {

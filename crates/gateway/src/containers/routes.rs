@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::{get, post};
-use cellblock_agent::wire::{ApiError, Ids};
+use cellblock_agent::wire::{ApiError, Ids, SkillRequest};
 use serde_json::Value;
 
 use super::make::ContainerPlan;
@@ -16,6 +16,7 @@ use crate::json::{Json, deleted};
 use crate::listing::{self, QueryParameters};
 use crate::now_ms;
 use crate::problem::Problem;
+use crate::skills;
 use crate::state::{Caller, Gateway};
 
 /// The most containers in one answer, and how many there are where nothing is said.
@@ -46,9 +47,12 @@ async fn create(
     attachments
         .take(create.file_ids.as_deref().unwrap_or_default(), "file_ids")
         .await?;
+    let asked = SkillRequest::parse_all(create.skills.as_deref().unwrap_or_default(), "skills")?;
+    let skills = skills::requested(&gateway, &caller.owner, &asked, None, "skills").await?;
     let new = ContainerPlan {
         idle,
         memory_limit: create.memory_limit,
+        skills,
         ..ContainerPlan::named(create.name)
     };
     let held = new.make(&gateway, &caller.owner).await?;

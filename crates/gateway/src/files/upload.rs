@@ -91,7 +91,7 @@ pub(crate) async fn receive(
     })
 }
 
-async fn text(mut field: Field<'_>) -> Result<String, ApiError> {
+pub(crate) async fn text(mut field: Field<'_>) -> Result<String, ApiError> {
     let mut text = Vec::new();
     while let Some(piece) = field.chunk().await.map_err(|error| broken(&error.body_text()))? {
         if text.len() + piece.len() > FIELD {
@@ -102,6 +102,6 @@ async fn text(mut field: Field<'_>) -> Result<String, ApiError> {
     String::from_utf8(text).map_err(|_| broken("a field is not UTF-8"))
 }
 
-fn broken(why: &str) -> ApiError {
+pub(crate) fn broken(why: &str) -> ApiError {
     ApiError::invalid("file", "invalid_form", format!("the form cannot be read: {why}"))
 }

@@ -8,6 +8,7 @@ mod keys;
 mod responses;
 mod runs;
 mod sessions;
+mod skills;
 mod uploads;
 mod volumes;
 
@@ -31,6 +32,7 @@ pub use keys::{AuthOptions, QuotaOptions, RemoteOptions};
 pub use responses::{FileOptions, ModelListOptions, ResponseOptions};
 pub use runs::RunOptions;
 pub use sessions::{ExecuteOptions, SessionsOptions};
+pub use skills::SkillOptions;
 pub use uploads::UploadOptions;
 pub use volumes::VolumeOptions;
 
@@ -59,6 +61,8 @@ pub struct Options {
     pub sessions: SessionsOptions,
     /// Uploads that are being received.
     pub uploads: UploadOptions,
+    /// Skills.
+    pub skills: SkillOptions,
     /// Volumes.
     pub volumes: VolumeOptions,
     /// Records of runs.
@@ -109,6 +113,7 @@ impl Default for Options {
             files: FileOptions::default(),
             sessions: SessionsOptions::default(),
             uploads: UploadOptions::default(),
+            skills: SkillOptions::default(),
             volumes: VolumeOptions::default(),
             runs: RunOptions::default(),
             execute: ExecuteOptions::default(),

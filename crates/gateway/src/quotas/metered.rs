@@ -51,6 +51,10 @@ impl Runner for QuotaRunner {
         self.runner.lost()
     }
 
+    fn skills(&self) -> Option<String> {
+        self.runner.skills()
+    }
+
     fn derives(&self) -> bool {
         self.runner.derives()
     }

@@ -35,7 +35,7 @@ fn file(row: &DatabaseRow<'_>) -> DatabaseResult<FileRow> {
 
 impl Records {
     /// Bytes that an owner has stored: files that were uploaded, those that containers have had,
-    /// volumes, the text of responses and conversations, and the results of tools and pictures that
+    /// volumes, skills, the text of responses and conversations, and the results of tools and pictures that
     /// responses keep.
     pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
         let owner = owner.to_owned();

@@ -23,6 +23,7 @@ pub(crate) mod rates;
 pub(crate) mod responses;
 pub(crate) mod results;
 mod runs;
+mod skills;
 pub mod usage;
 mod volumes;
 pub(crate) mod whereabouts;
@@ -43,6 +44,7 @@ pub use error::RecordsError;
 pub(crate) use files::FileRow;
 pub(crate) use page::{ListPage, Page};
 pub(crate) use runs::{RunRow, RunsOf};
+pub(crate) use skills::{SkillRow, SkillVersionRow, VersionChoice, VersionRemoval};
 pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow, VolumeWriter};
 
 use database::postgres::PostgresPool;

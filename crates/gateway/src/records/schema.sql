@@ -265,8 +265,36 @@ CREATE TABLE volumes (
     UNIQUE (owner, name)
 ) STRICT;
 
--- The bytes of each owner's responses, conversations, files, those of containers, and volumes, kept by triggers so that a quota need not
--- add them up.
+-- Skills, each with one or more versions. Versions count from 1; the number of a version that was deleted is not used again.
+CREATE TABLE skills (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    display_name TEXT,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    default_version INTEGER NOT NULL,
+    last_version INTEGER NOT NULL
+) STRICT;
+CREATE INDEX skills_of_owner ON skills (owner, number);
+
+-- A version never changes. Its files are one archive in the artifact store.
+CREATE TABLE skill_versions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    skill TEXT NOT NULL REFERENCES skills (id) ON DELETE CASCADE,
+    owner TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    UNIQUE (skill, version)
+) STRICT;
+
+-- The bytes of each owner's responses, conversations, files, those of containers, volumes, and skills, kept by triggers so that a quota
+-- need not add them up.
 CREATE TABLE stored (
     owner TEXT PRIMARY KEY,
     bytes INTEGER NOT NULL
@@ -282,6 +310,12 @@ CREATE TRIGGER container_files_added AFTER INSERT ON container_files BEGIN
     INSERT INTO stored VALUES (new.owner, new.bytes) ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
 CREATE TRIGGER container_files_removed AFTER DELETE ON container_files BEGIN
+    UPDATE stored SET bytes = bytes - old.bytes WHERE owner = old.owner;
+END;
+CREATE TRIGGER skill_versions_added AFTER INSERT ON skill_versions BEGIN
+    INSERT INTO stored VALUES (new.owner, new.bytes) ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER skill_versions_removed AFTER DELETE ON skill_versions BEGIN
     UPDATE stored SET bytes = bytes - old.bytes WHERE owner = old.owner;
 END;
 CREATE TRIGGER volumes_added AFTER INSERT ON volumes BEGIN
@@ -349,6 +383,8 @@ END;
 -- postgres: CREATE TRIGGER removed AFTER DELETE ON files FOR EACH ROW EXECUTE FUNCTION store_removed();
 -- postgres: CREATE TRIGGER added AFTER INSERT ON container_files FOR EACH ROW EXECUTE FUNCTION store_added();
 -- postgres: CREATE TRIGGER removed AFTER DELETE ON container_files FOR EACH ROW EXECUTE FUNCTION store_removed();
+-- postgres: CREATE TRIGGER added AFTER INSERT ON skill_versions FOR EACH ROW EXECUTE FUNCTION store_added();
+-- postgres: CREATE TRIGGER removed AFTER DELETE ON skill_versions FOR EACH ROW EXECUTE FUNCTION store_removed();
 -- postgres: CREATE TRIGGER added AFTER INSERT ON volumes FOR EACH ROW EXECUTE FUNCTION store_added();
 -- postgres: CREATE TRIGGER removed AFTER DELETE ON volumes FOR EACH ROW EXECUTE FUNCTION store_removed();
 -- postgres: CREATE TRIGGER changed AFTER UPDATE OF bytes ON volumes FOR EACH ROW EXECUTE FUNCTION store_changed();

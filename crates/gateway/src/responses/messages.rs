@@ -6,8 +6,8 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
-use cellblock_agent::wire::anthropic::{self, Expiry, MessageEvents};
-use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Ids, MessagesRequest};
+use cellblock_agent::wire::anthropic::{self, ContainerLookup, ContainerReport, MessageEvents};
+use cellblock_agent::wire::{ApiError, Container, Dialect, ErrorKind, Ids, MessagesRequest, Tool};
 use serde_json::{Value, json};
 
 use super::create::play;
@@ -18,6 +18,7 @@ use crate::anthropic::time;
 use crate::json::read;
 use crate::now_ms;
 use crate::problem::Problem;
+use crate::skills;
 use crate::state::{Caller, Gateway};
 
 pub(super) async fn create(
@@ -28,7 +29,8 @@ pub(super) async fn create(
     let body = read(body)?;
     let mut ids = Ids::random();
     let request = MessagesRequest::parse(&body, &mut ids)?;
-    let mut events = MessageEvents::new(ids.mint("msg"), &request, expiry(&gateway, &caller));
+    check_skills(&gateway, &caller, &request)?;
+    let mut events = MessageEvents::new(ids.mint("msg"), &request, lookup(&gateway, &caller));
     let stream = request.request.stream;
     let job = prepare(&gateway, &caller, request.request, Dialect::default(), None).await?;
     let mut played = play(job).await?;
@@ -59,14 +61,34 @@ pub(super) async fn count(
     Ok(Json(json!({ "input_tokens": tokens })))
 }
 
-/// Returns when a container expires that is used now.
-fn expiry(gateway: &Gateway, caller: &Caller) -> Expiry {
+/// Returns what answers say of a container that is used now.
+fn lookup(gateway: &Gateway, caller: &Caller) -> ContainerLookup {
     let (gateway, owner) = (gateway.clone(), caller.owner.clone());
     Box::new(move |id| {
         let live = gateway.containers.registry.get(&owner, id);
-        let idle = live.map_or(gateway.options.containers.idle_timeout, |live| live.idle);
-        time(now_ms().saturating_add(i64::try_from(idle.as_millis()).unwrap_or(i64::MAX)))
+        let idle = live
+            .as_ref()
+            .map_or(gateway.options.containers.idle_timeout, |live| live.idle);
+        let ends = now_ms().saturating_add(i64::try_from(idle.as_millis()).unwrap_or(i64::MAX));
+        ContainerReport {
+            expires_at: time(ends),
+            skills: live.map_or_else(Vec::new, |live| skills::describe(&gateway, &live.session)),
+        }
     })
+}
+
+/// Checks that the container that a request names has the skills that it lists.
+fn check_skills(gateway: &Gateway, caller: &Caller, request: &MessagesRequest) -> Result<(), ApiError> {
+    let containers = request.request.tools.iter().filter_map(|tool| match tool {
+        Tool::CodeInterpreter {
+            container: Container::Id(id),
+        } => gateway.containers.registry.get(&caller.owner, id),
+        _ => None,
+    });
+    for held in containers {
+        skills::check_container(&held.session, &held.id, &request.skills)?;
+    }
+    Ok(())
 }
 
 fn stopping() -> ApiError {

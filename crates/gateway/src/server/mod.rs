@@ -41,7 +41,7 @@ use crate::state::Gateway;
 use crate::{
     artifacts, connectors, console, containers, conversations, decision_routes, description, execute, files,
     health, key_routes, model_routes, own_key, preview, projects, remote, replicas, responses, runs,
-    server_routes, sessions, volumes, welcome,
+    server_routes, sessions, skills, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -75,6 +75,7 @@ impl Gateway {
                     .merge(preview::routes())
                     .layer(from_fn_with_state(state(), replicas::sessions)),
             )
+            .merge(skills::routes())
             .merge(volumes::routes())
             .merge(runs::routes())
             .merge(artifacts::routes())

@@ -6,6 +6,7 @@ use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::hibernate::OnIdle;
+use cellblock_interpreter::skill::SessionSkill;
 use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_settings::clock;
 use serde::Serialize;
@@ -37,6 +38,9 @@ pub(crate) struct SessionAnswer {
     /// Project whose datasets its code can publish and load.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// Skills that its code finds in `/mnt/skills`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<SkillAnswer>,
     /// Volume whose files it has in `/workspace/volume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     volume: Option<VolumeOfSession>,
@@ -74,6 +78,32 @@ pub(crate) struct InputAnswer {
     bytes: u64,
 }
 
+/// A skill of a session.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "SessionSkill")]
+pub(crate) struct SkillAnswer {
+    /// ID of the skill; absent if it came with the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: String,
+    description: String,
+    version: String,
+    /// Folder in which code finds it.
+    path: String,
+}
+
+impl SkillAnswer {
+    fn of(skill: &SessionSkill) -> Self {
+        Self {
+            id: skill.id.clone(),
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            version: skill.version.clone(),
+            path: skill.folder(),
+        }
+    }
+}
+
 impl SessionAnswer {
     pub(super) fn of(held: &HostedSession) -> Self {
         let used = clock::now().saturating_sub(held.idle());
@@ -101,6 +131,7 @@ impl SessionAnswer {
             prelude: held.terms.prelude.clone(),
             connectors: held.connectors.iter().map(|it| it.name().to_owned()).collect(),
             project: held.session.member().map(|it| it.project().name().to_owned()),
+            skills: held.session.skills().iter().map(SkillAnswer::of).collect(),
             volume: held.volume.clone(),
             network: held.terms.limits.network,
             guard: held.terms.guard,

@@ -8,14 +8,16 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use cellblock_agent::wire::SkillRequest;
 use cellblock_interpreter::Session;
 use cellblock_interpreter::builder::BackendKind;
 use cellblock_interpreter::cell::{Guard, Rescue, check_size};
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
+use cellblock_interpreter::skill::SessionSkill;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -30,6 +32,7 @@ use crate::problem::Problem;
 use crate::projects;
 use crate::quotas::SandboxPermit;
 use crate::replicas;
+use crate::skills;
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess, VolumeOfSession};
 use crate::state::{Caller, Gateway, described};
 
@@ -84,6 +87,10 @@ pub(crate) struct CreateRequest {
     project: Option<String>,
     /// Datasets of the project that code may load without having looked at them, by slug.
     seen: Vec<String>,
+    /// Skills that code finds in `/mnt/skills`, each a `skill_reference` or `inline`, as in `POST
+    /// /v1/containers`. A derivation has none.
+    #[schema(value_type = Vec<Object>)]
+    skills: Vec<Value>,
     /// Volume whose files the session has in `/workspace/volume`; it is created if it does not exist.
     /// Changes are saved after each cell. A derivation has none.
     volume: Option<String>,
@@ -127,6 +134,7 @@ pub(crate) async fn create(
     terms.limits.network = network(&gateway, &caller, toolset, request.network).await?;
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
     let project = joined(&gateway, &caller, toolset, &request)?;
+    let skills = skills(&gateway, &caller, toolset, &request.skills, &terms.limits).await?;
     let volume = volume::named(toolset, request.volume.take(), request.volume_access)?;
     let id = replicas::mint_session(&gateway);
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
@@ -146,6 +154,7 @@ pub(crate) async fn create(
         connectors: connectors.clone(),
         project,
         seen: request.seen,
+        skills,
         egress: gateway.options.egress.clone(),
         ..gateway.granted(&caller.owner, Some(&id))
     };
@@ -336,6 +345,22 @@ fn requirements(gateway: &Gateway, toolset: ToolsetKind, asked: Vec<String>) -> 
     let checked = gateway.interpreter()?.check_requirements(&asked);
     checked.map_err(|error| Problem::invalid("requirements", error.to_string()))?;
     Ok(asked)
+}
+
+/// Returns the skills of a session with these limits.
+async fn skills(
+    gateway: &Gateway,
+    caller: &Caller,
+    toolset: ToolsetKind,
+    asked: &[Value],
+    limits: &Limits,
+) -> Result<Vec<SessionSkill>, Problem> {
+    if toolset.on_results && !asked.is_empty() {
+        let message = "a derivation uses only the results that its contract names; leave the skills out";
+        return Err(Problem::invalid("skills", message));
+    }
+    let asked = SkillRequest::parse_all(asked, "skills")?;
+    Ok(skills::requested(gateway, &caller.owner, &asked, Some(limits), "skills").await?)
 }
 
 /// Returns the code that prepares a session: the operator's, then the request's.

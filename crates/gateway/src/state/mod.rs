@@ -7,6 +7,7 @@ pub(crate) mod containers;
 mod forwarder;
 pub(crate) mod responses;
 pub(crate) mod sessions;
+pub(crate) mod skills;
 mod slots;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use console::ConsoleTickets;
 pub use containers::Containers;
 use forwarder::Forwarder;
 use sessions::Sessions;
+use skills::SkillShelf;
 use slots::Slots;
 
 use crate::disk::DiskRoom;
@@ -69,6 +71,8 @@ pub struct GatewayState {
     pub engine: Engine,
     /// Store of files.
     pub store: Store,
+    /// Skills that are shared, and those that are open.
+    pub(crate) skills: SkillShelf,
     /// Containers that are at hand.
     pub containers: Containers,
     /// Records of runs on their way.
@@ -140,6 +144,7 @@ impl Gateway {
             preview_key: OnceCell::new(),
             console: ConsoleTickets::default(),
             slots: Slots::new(options.execute.max_concurrent),
+            skills: SkillShelf::new(&options.skills),
             options,
             records,
             models,

@@ -10,4 +10,5 @@ mod found;
 mod lifetime;
 mod load;
 mod records;
+mod skills;
 mod support;

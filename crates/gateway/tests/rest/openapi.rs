@@ -79,7 +79,7 @@ fn every_route_that_is_described_is_there() {
         let roots = "/v1/artifacts, /v1/chat/completions, /v1/connectors, /v1/containers, \
                      /v1/conversations, /v1/decisions, /v1/files, /v1/key, /v1/keys, /v1/messages, \
                      /v1/models, /v1/projects, /v1/responses, /v1/runs, \
-                     /v1/server, /v1/sessions, /v1/volumes";
+                     /v1/server, /v1/sessions, /v1/skills, /v1/volumes";
         assert!(nowhere.contains(roots), "{nowhere}");
         for (path, methods) in document["paths"].as_object().unwrap() {
             let path = path.replace(['{', '}'], "");

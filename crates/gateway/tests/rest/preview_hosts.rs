@@ -21,7 +21,7 @@ async fn api() -> Api {
         ..Options::default()
     };
     options.http.preview_domain = Some(DOMAIN.to_owned());
-    served(options).await
+    Box::pin(served(options)).await
 }
 
 /// A link to a port: its host and its path.

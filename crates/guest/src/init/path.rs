@@ -62,6 +62,9 @@ pub(super) struct RootPath<'a> {
     pub(super) relative: PathBuf,
 }
 
+/// Directory in which code finds skills.
+const SKILLS: &str = "/mnt/skills";
+
 const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
@@ -105,6 +108,9 @@ impl Roots {
 
     /// Finds the root of an absolute path for writing.
     pub(super) fn place_to_change(&self, path: &str) -> Result<RootPath<'_>, Refusal> {
+        if Path::new(path).starts_with(SKILLS) {
+            return Err(Refusal::new("denied", "skills are read-only"));
+        }
         self.find(path, &self.data)
     }
 
@@ -123,20 +129,22 @@ impl Roots {
         {
             return Err(wrong());
         }
-        for (prefix, root) in [
-            ("tmp/data", data),
-            ("tmp", &self.tmp),
-            ("workspace", &self.workspace),
+        for (prefix, root, folder) in [
+            // Its link leads there, and links are not followed.
+            ("mnt/skills", data, ".skills"),
+            ("tmp/data", data, "."),
+            ("tmp", &self.tmp, "."),
+            ("workspace", &self.workspace, "."),
         ] {
             if let Ok(relative) = rest.strip_prefix(prefix) {
-                let relative = if relative.as_os_str().is_empty() {
-                    Path::new(".")
-                } else {
-                    relative
+                let relative = match (folder, relative.as_os_str().is_empty()) {
+                    (folder, true) => PathBuf::from(folder),
+                    (".", false) => relative.to_owned(),
+                    (folder, false) => Path::new(folder).join(relative),
                 };
                 return Ok(RootPath {
                     root: root.as_fd(),
-                    relative: relative.to_owned(),
+                    relative,
                 });
             }
         }
@@ -276,6 +284,36 @@ mod tests {
             std::fs::remove_file(root.join("a/new")).unwrap();
         }
         assert_eq!(std::fs::read(folder.path().join("secret")).unwrap(), b"x");
+    }
+
+    #[test]
+    fn skills_are_found_by_their_usual_path_and_can_only_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.join(".skills/one")).unwrap();
+            std::fs::write(path.join(".skills/one/SKILL.md"), name).unwrap();
+            rustix::fs::open(&path, DIRECTORY, Mode::empty()).unwrap()
+        };
+        let roots = Roots::of(open("workspace"), open("tmp"), open("data"));
+        let place = roots.place("/mnt/skills/one/SKILL.md").unwrap();
+        let file = place.open(OFlags::RDONLY, Mode::empty()).unwrap();
+        assert_eq!(
+            std::io::read_to_string(std::fs::File::from(file)).unwrap(),
+            "data"
+        );
+        assert!(
+            roots
+                .place("/mnt/skills")
+                .unwrap()
+                .open(DIRECTORY, Mode::empty())
+                .is_ok()
+        );
+        for path in ["/mnt/skills/one/SKILL.md", "/mnt//skills/./x", "/mnt/skills"] {
+            assert_eq!(roots.place_to_change(path).unwrap_err().code, "denied", "{path}");
+        }
+        assert_eq!(roots.place("/mnt/skills/../x").unwrap_err().code, "path");
+        assert_eq!(roots.place("/mnt/skillset").unwrap_err().code, "path");
     }
 
     #[test]

@@ -24,7 +24,11 @@ const FOLDERS: [&str; 10] = [
 /// Files that a sandbox replaces: its users, and names of the network that it does not have.
 const FILES: [&str; 4] = ["etc/passwd", "etc/group", "etc/hosts", "etc/nsswitch.conf"];
 /// Links that every sandbox has.
-const LINKS: [(&str, &str); 2] = [("cellblock", "/tmp/data/.cellblock"), ("mnt/data", "/workspace")];
+const LINKS: [(&str, &str); 3] = [
+    ("cellblock", "/tmp/data/.cellblock"),
+    ("mnt/data", "/workspace"),
+    ("mnt/skills", "/tmp/data/.skills"),
+];
 /// Folders whose files are memory or a kernel's in every sandbox; what an image has in them is never seen.
 const EMPTY: [&str; 7] = [
     "dev",

@@ -11,6 +11,7 @@ use super::Owner;
 use super::uploads::UploadAllowance;
 use crate::connector::Connector;
 use crate::session::SessionOptions;
+use crate::skill::SessionSkill;
 
 /// The requested resource, if it is known.
 pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, MeterDenial>> + Send + 'a>>;
@@ -44,6 +45,12 @@ pub trait Meter: fmt::Debug + Send + Sync {
     /// default, any amount and nothing.
     fn granted(&self, _owner: &Owner) -> SessionOptions {
         SessionOptions::default()
+    }
+
+    /// Returns the skills that a session of this owner has if its client cannot choose any; none by
+    /// default.
+    fn skills<'a>(&'a self, _owner: &'a Owner) -> Admission<'a, Vec<SessionSkill>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Asked before an upload of at least this many bytes is received, whose pieces are then taken

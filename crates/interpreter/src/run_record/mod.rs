@@ -12,6 +12,7 @@ mod made;
 
 use std::fmt;
 
+use cellblock_artifact::ArtifactId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -163,6 +164,23 @@ pub struct RunSetup {
     /// Code that ran before the first cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snippets: Vec<RunSnippet>,
+    /// Skills that code could read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<RunSkill>,
+}
+
+/// A skill of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSkill {
+    /// ID in its store; absent if it came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Name, and the name of its folder.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// SHA-256 of its archive.
+    pub sha256: ArtifactId,
 }
 
 /// Code that prepared a session.

@@ -25,6 +25,7 @@ use crate::output::Output;
 use crate::project::ProjectMember;
 use crate::run_record::RunDependency;
 use crate::shared::InterpreterState;
+use crate::skill::SessionSkill;
 
 mod actor;
 mod branches;
@@ -51,6 +52,7 @@ pub use contents::disk::{FileListing, ListedFile, OpenedFile};
 pub(crate) use contents::edit::{EditOutcome, EditRefused, RefusedFile};
 #[doc(hidden)]
 pub use contents::files::fuzz_file_name;
+pub(crate) use contents::skills::check as check_skills;
 pub(crate) use contents::spool;
 pub use journal::timeline;
 #[cfg(feature = "egress")]
@@ -89,6 +91,7 @@ pub struct Session {
     table: Arc<processes::Table>,
     /// Whether its code is checked before it runs.
     guarded: bool,
+    skills: Arc<[SessionSkill]>,
     resting: Arc<HibernationFlag>,
     timeline: timeline::Timeline,
 }
@@ -149,6 +152,7 @@ impl Session {
         let network = limits.network;
         let table: Arc<processes::Table> = Arc::default();
         let guarded = options.guard != Guard::Off;
+        let skills = options.skills.clone().into();
         let actor = Actor::new(shared, options, member.clone(), interrupted, Arc::clone(&table));
         let resting = Arc::clone(&actor.runtime.resting);
         let session = Self {
@@ -161,6 +165,7 @@ impl Session {
             network,
             table,
             guarded,
+            skills,
             resting,
             timeline: actor.journal.timeline.clone(),
         };
@@ -237,6 +242,11 @@ impl Session {
     /// Returns the network that its code can use.
     pub const fn network(&self) -> NetworkPolicy {
         self.network
+    }
+
+    /// Returns its skills.
+    pub fn skills(&self) -> &[SessionSkill] {
+        &self.skills
     }
 
     /// Returns its part in its project, if it has one.

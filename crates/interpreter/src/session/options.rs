@@ -14,6 +14,7 @@ use crate::project::Project;
 use crate::run_record::RunSink;
 #[cfg(doc)]
 use crate::session::Session;
+use crate::skill::SessionSkill;
 use crate::volume::SessionVolume;
 
 /// Options of a session.
@@ -57,6 +58,8 @@ pub struct SessionOptions {
     /// Takes a record of each request to a host; none are kept by default.
     #[cfg(feature = "egress")]
     pub egress_log: Option<Arc<dyn EgressLog>>,
+    /// Skills that code finds in `/mnt/skills`, each in a folder with its name.
+    pub skills: Vec<SessionSkill>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,
     /// Takes a record of each cell; none are made by default.
@@ -85,6 +88,7 @@ impl Default for SessionOptions {
             egress: None,
             #[cfg(feature = "egress")]
             egress_log: None,
+            skills: Vec::new(),
             volume: None,
             runs: None,
         }

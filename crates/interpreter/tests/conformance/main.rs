@@ -39,6 +39,7 @@ mod processes;
 mod remote;
 mod requirements;
 mod rescue;
+mod skills;
 mod stops;
 mod stored;
 mod streaming;

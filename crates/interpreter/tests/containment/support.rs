@@ -12,6 +12,7 @@ use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::skill::{SessionSkill, SkillBundle, SkillPackage};
 use cellblock_interpreter::{Cell, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use tokio::runtime::Runtime;
@@ -98,6 +99,20 @@ async fn project() -> Project {
     made.await.clone()
 }
 
+/// The skill of all sessions.
+async fn skill() -> SessionSkill {
+    static SKILL: OnceCell<SessionSkill> = OnceCell::const_new();
+    let made = SKILL.get_or_init(|| async {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = "---\nname: probe\ndescription: Nothing to do.\n---\n";
+        std::fs::write(folder.path().join("SKILL.md"), manifest).unwrap();
+        let package = SkillPackage::from_folder(folder.path()).unwrap();
+        let bundle = SkillBundle::store(interpreter().await.store(), package).await;
+        SessionSkill::stored("skill_probe", "1", Arc::new(bundle.unwrap()))
+    });
+    made.await.clone()
+}
+
 /// A session of which code can also call connectors.
 pub(crate) async fn connected(
     limits: Option<Limits>,
@@ -116,6 +131,8 @@ pub(crate) async fn connected(
         rescue: Rescue::Off,
         connectors,
         project: Some(project().await),
+        // Sandboxes without namespaces have no place for it.
+        skills: if alone() { Vec::new() } else { vec![skill().await] },
         ..SessionOptions::default()
     };
     let session = interpreter().await.session(options);

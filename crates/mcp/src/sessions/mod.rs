@@ -183,6 +183,7 @@ impl McpSessions {
             setup: self.options.setup.clone(),
             connectors: connectors.clone(),
             project: project.transpose()?,
+            skills: self.options.skills(owner).await?,
             egress: self.options.egress.clone(),
             ..self.options.meter.granted(owner)
         };

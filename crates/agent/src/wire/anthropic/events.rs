@@ -13,8 +13,17 @@ use crate::wire::item::{Item, ToolCaller};
 use crate::wire::request::{COMMANDS, MessagesRequest};
 use crate::wire::response::{Response, ResponseStatus, TokenUsage};
 
-/// Returns the time at which a container expires, in the form of RFC 3339.
-pub type Expiry = Box<dyn Fn(&str) -> String + Send>;
+/// Describes a container by its ID.
+pub type ContainerLookup = Box<dyn Fn(&str) -> ContainerReport + Send>;
+
+/// Properties of a container in an answer.
+#[derive(Clone, Debug, Default)]
+pub struct ContainerReport {
+    /// Time at which it expires if it is not used, in the form of RFC 3339.
+    pub expires_at: String,
+    /// Its skills, with their versions.
+    pub skills: Vec<Value>,
+}
 
 /// The part of an item's only block.
 const ONLY: usize = usize::MAX;
@@ -29,7 +38,7 @@ pub struct MessageEvents {
     caller: &'static str,
     /// Code that earlier messages have begun, whose blocks the client has.
     known: HashSet<String>,
-    expiry: Expiry,
+    lookup: ContainerLookup,
     blocks: Blocks,
     /// The container of the code.
     container: Option<String>,
@@ -46,14 +55,14 @@ impl std::fmt::Debug for MessageEvents {
 
 impl MessageEvents {
     /// Creates a converter for the answer to a request.
-    pub fn new(id: String, request: &MessagesRequest, expiry: Expiry) -> Self {
+    pub fn new(id: String, request: &MessagesRequest, lookup: ContainerLookup) -> Self {
         Self {
             id,
             model: request.request.model.clone(),
             thinking: request.thinking,
             caller: request.caller,
             known: request.waiting.iter().cloned().collect(),
-            expiry,
+            lookup,
             blocks: Blocks::default(),
             container: None,
             calls: false,
@@ -238,8 +247,9 @@ impl MessageEvents {
         self.blocks.end_all();
         let mut events = self.blocks.events();
         let container = self.container.as_ref().map(|id| {
-            let expires_at = (self.expiry)(id);
-            json!({"id": id, "expires_at": expires_at, "skills": null})
+            let ContainerReport { expires_at, skills } = (self.lookup)(id);
+            let skills = (!skills.is_empty()).then_some(skills);
+            json!({"id": id, "expires_at": expires_at, "skills": skills})
         });
         let usage = usage(response.usage.unwrap_or_default());
         let delta =

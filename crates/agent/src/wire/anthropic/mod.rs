@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::error::ApiError;
 
-pub use events::{Expiry, MessageEvents};
+pub use events::{ContainerLookup, ContainerReport, MessageEvents};
 pub use whole::whole;
 
 /// The tool that runs Python.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MessageEvents, error, frame, whole};
+use super::{ContainerReport, MessageEvents, error, frame, whole};
 use crate::wire::call_report::{CallFault, CallReport};
 use crate::wire::draft::Draft;
 use crate::wire::item::{Item, ItemStatus};
@@ -23,8 +23,11 @@ fn python() -> Value {
 
 /// The events of an answer that a draft writes.
 fn told(request: &MessagesRequest, write: impl FnOnce(Draft) -> Vec<StreamEvent>) -> Vec<Value> {
-    let expiry = Box::new(|id: &str| format!("{id} expires"));
-    let mut events = MessageEvents::new("msg_1".to_owned(), request, expiry);
+    let lookup = Box::new(|id: &str| ContainerReport {
+        expires_at: format!("{id} expires"),
+        skills: Vec::new(),
+    });
+    let mut events = MessageEvents::new("msg_1".to_owned(), request, lookup);
     let response = Response::new(&request.request, "resp_1".to_owned(), 0);
     let written = write(Draft::begin(response)).into_iter();
     written.flat_map(|event| events.take(event.kind)).collect()

@@ -133,12 +133,7 @@ fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
 /// Returns an interpreter in a new container.
 fn code_interpreter() -> Tool {
     Tool::CodeInterpreter {
-        container: Container::Auto(AutoContainer {
-            r#type: "auto".to_owned(),
-            file_ids: Vec::new(),
-            memory_limit: None,
-            shared: false,
-        }),
+        container: Container::Auto(AutoContainer::default()),
     }
 }
 

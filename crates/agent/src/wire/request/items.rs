@@ -112,9 +112,7 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
             Item::LocalShellCall(super::local_shell::call(fields, id("lsh")?, status(fields)?)?)
         }
         "local_shell_call_output" => Item::LocalShellCallOutput(super::local_shell::output(fields)?),
-        "custom_tool_call" => {
-            Item::CustomToolCall(super::custom::call(fields, id("ctc")?, status(fields)?)?)
-        }
+        "custom_tool_call" => Item::CustomToolCall(super::custom::call(fields, id("ctc")?, status(fields)?)?),
         "custom_tool_call_output" => {
             Item::CustomToolCallOutput(super::custom::output(fields, id("ctco")?, status(fields)?)?)
         }

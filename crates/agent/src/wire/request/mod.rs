@@ -13,6 +13,7 @@ mod namespace;
 mod patch;
 mod sampling;
 mod shell;
+mod skills;
 mod tools;
 
 use std::collections::BTreeMap;

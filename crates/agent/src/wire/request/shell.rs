@@ -2,14 +2,15 @@
 
 use super::fields::{Fields, RequestFields as _};
 use super::items::call_id;
-use super::tools::{callers, container_options};
+use super::tools::{callers, new_container};
 use crate::wire::error::ApiError;
 use crate::wire::item::ItemStatus;
 use crate::wire::shell::{
     LocalSkill, ShellAction, ShellCall, ShellCallOutput, ShellEnvironment, ShellOutcome, ShellOutput,
     ShellPlace,
 };
-use crate::wire::tool::{AllowedCaller, Container, Tool};
+use crate::wire::skill::SkillRequest;
+use crate::wire::tool::{AllowedCaller, AutoContainer, Container, Tool};
 
 const ENVIRONMENTS: &str = "`container_auto`, `container_reference` or `local`";
 
@@ -44,9 +45,13 @@ fn environment(tool: &Fields<'_>) -> Result<ShellEnvironment, ApiError> {
     };
     match fields.required("type")?.as_str() {
         "container_auto" => {
-            without_skills(&fields)?;
-            let (file_ids, memory_limit) = container_options(&fields)?;
-            Ok(ShellEnvironment::automatic(file_ids, memory_limit))
+            let skills = fields.each("skills", SkillRequest::parse)?;
+            let container = AutoContainer {
+                skills,
+                shared: true,
+                ..new_container(&fields)?
+            };
+            Ok(ShellEnvironment::Hosted(Container::Auto(container)))
         }
         "container_reference" => {
             let id = fields.required("container_id")?;
@@ -57,16 +62,6 @@ fn environment(tool: &Fields<'_>) -> Result<ShellEnvironment, ApiError> {
         }),
         other => Err(fields.unknown("type", other, ENVIRONMENTS)),
     }
-}
-
-/// Rejects skills in a container, which this server does not have.
-fn without_skills(fields: &Fields<'_>) -> Result<(), ApiError> {
-    if fields.list("skills")?.is_empty() {
-        return Ok(());
-    }
-    let path = fields.path("skills");
-    let message = format!("`{path}` is not supported: containers have no skills here; leave it out");
-    Err(ApiError::invalid(path, "unsupported_parameter", message))
 }
 
 fn local_skills(fields: &Fields<'_>) -> Result<Vec<LocalSkill>, ApiError> {

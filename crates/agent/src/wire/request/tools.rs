@@ -162,17 +162,11 @@ pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
     if kind != "auto" {
         return Err(fields.unknown("type", &kind, "`auto`"));
     }
-    let (file_ids, memory_limit) = container_options(&fields)?;
-    Ok(Container::Auto(AutoContainer {
-        r#type: kind,
-        file_ids,
-        memory_limit,
-        shared: false,
-    }))
+    new_container(&fields).map(Container::Auto)
 }
 
 /// Parses the files and the memory limit of a new container.
-pub(super) fn container_options(fields: &Fields<'_>) -> Result<(Vec<String>, Option<String>), ApiError> {
+pub(super) fn new_container(fields: &Fields<'_>) -> Result<AutoContainer, ApiError> {
     let memory_limit = fields.text("memory_limit")?;
     if let Some(limit) = &memory_limit
         && !["1g", "4g", "16g", "64g"].contains(&limit.as_str())
@@ -186,7 +180,11 @@ pub(super) fn container_options(fields: &Fields<'_>) -> Result<(Vec<String>, Opt
             return Err(network.unknown("type", &kind, known));
         }
     }
-    Ok((fields.texts("file_ids")?, memory_limit))
+    Ok(AutoContainer {
+        file_ids: fields.texts("file_ids")?,
+        memory_limit,
+        ..AutoContainer::default()
+    })
 }
 
 /// Parses `tool_choice`, an object with `chosen`; the tools that it names must be offered.

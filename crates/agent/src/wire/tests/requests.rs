@@ -57,10 +57,8 @@ fn what_sdks_send_is_read_and_what_nobody_knows_is_ignored() {
     assert!(request.includes_outputs());
     assert_eq!(request.max_tool_calls, Some(3));
     let container = Container::Auto(AutoContainer {
-        r#type: "auto".to_owned(),
-        file_ids: Vec::new(),
         memory_limit: Some("1g".to_owned()),
-        shared: false,
+        ..AutoContainer::default()
     });
     assert_eq!(request.tools[1], Tool::CodeInterpreter { container });
     let ToolChoice::Allowed { tools, .. } = &request.tool_choice else {

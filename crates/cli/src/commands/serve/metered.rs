@@ -9,6 +9,7 @@ use cellblock_interpreter::hosting::uploads::UploadAllowance;
 use cellblock_interpreter::hosting::{Admission, Meter, MeterDenial, Owner, Permit};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::skill::SessionSkill;
 
 /// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
 #[derive(Debug)]
@@ -58,6 +59,10 @@ impl Meter for GatewayMeter {
 
     fn granted(&self, owner: &Owner) -> SessionOptions {
         self.0.granted(owner.name(), None)
+    }
+
+    fn skills<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Vec<SessionSkill>> {
+        Box::pin(async move { self.0.skills_of(owner.name()).await.map_err(denied) })
     }
 
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>> {

@@ -6,6 +6,7 @@ mod files;
 mod isolation;
 mod notebooks;
 mod python;
+mod skills;
 mod terminals;
 
 use cellblock_dialects::DialectsOptions;

@@ -7,6 +7,7 @@ mod files;
 mod models;
 mod programmatic;
 mod refused;
+mod skills;
 
 use serde_json::{Value, json};
 

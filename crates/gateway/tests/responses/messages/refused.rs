@@ -55,10 +55,7 @@ fn a_wrong_request_is_rejected_by_the_name_of_its_field() {
                 json!({"tool_choice": {"type": "tool", "name": "g"}}),
                 "not in `tools`",
             ),
-            (
-                json!({"container": skills}),
-                "`container.skills` is not supported",
-            ),
+            (json!({"container": skills}), "this request cannot run any"),
             (
                 json!({"mcp_servers": [{"type": "url"}]}),
                 "`mcp_servers` is not supported",

@@ -25,8 +25,8 @@ use crate::session::branches::checkpoints::{CheckpointError, State};
 use crate::session::effects::Effects;
 use crate::session::journal::timeline::TimelineEvent;
 use crate::session::options::SessionOptions;
+use crate::session::options::SetupSnippet;
 use crate::session::request::Request;
-use crate::session::runtime::setup::SetupSnippet;
 
 /// Number of the snapshot in a new sandbox, which has no other.
 const ARRIVED: u64 = u64::MAX;

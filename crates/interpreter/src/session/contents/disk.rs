@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::execution::SkippedFile;
 use crate::session::contents::Contents;
 use crate::session::contents::files::{download, escape, note_skipped};
+use crate::session::contents::skills::check_change;
 use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
 
@@ -96,6 +97,7 @@ impl Runtime {
         path: &str,
         file: File,
     ) -> Result<()> {
+        check_change(path)?;
         self.ready(contents, journal).await?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         self.has_files = true;
@@ -108,6 +110,7 @@ impl Runtime {
     }
 
     pub(in crate::session) async fn remove_file(&self, path: &str) -> Result<()> {
+        check_change(path)?;
         let Some(sandbox) = &self.sandbox else {
             return Err(none(path));
         };

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::execution::{ProducedFile, SkippedFile};
 use crate::session::contents::Contents;
 use crate::session::contents::collection::{CollectionState, ROOTS, StoredFiles, state_of};
+use crate::session::contents::skills::check_change;
 use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
 use crate::session::unkept::UnstoredFile;
@@ -207,6 +208,7 @@ impl Runtime {
         path: &str,
         content: &[u8],
     ) -> Result<()> {
+        check_change(path)?;
         self.ready(contents, journal).await?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         sandbox.guest().write(path, 0o644, content).await?;

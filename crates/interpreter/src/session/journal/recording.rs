@@ -20,13 +20,14 @@ use crate::execution::{Execution, VariablesState};
 use crate::handle::mint;
 use crate::input::Input;
 use crate::run_record::{
-    MAX_CODE, RunCall, RunDependency, RunDurations, RunRecord, RunSetup, RunSnippet, RunStream, failure, hex,
-    sha256,
+    MAX_CODE, RunCall, RunDependency, RunDurations, RunRecord, RunSetup, RunSkill, RunSnippet, RunStream,
+    failure, hex, sha256,
 };
 use crate::session::contents::Contents;
 use crate::session::journal::Journal;
 use crate::session::journal::recorder::EndedRun;
 use crate::session::runtime::Runtime;
+use crate::skill::SessionSkill;
 
 /// Maximum size of an input that is put into the artifact store, so that its runs can be replayed.
 /// Larger ones are only hashed.
@@ -212,6 +213,7 @@ impl Runtime {
             guard: self.options.guard,
             rescue: self.options.rescue,
             snippets: snippets.collect(),
+            skills: self.options.skills.iter().map(recorded_skill).collect(),
         }
     }
 
@@ -226,6 +228,15 @@ impl Runtime {
         ]
         .into_iter()
         .filter_map(|(there, dependency)| there.then_some(dependency))
+    }
+}
+
+fn recorded_skill(skill: &SessionSkill) -> RunSkill {
+    RunSkill {
+        id: skill.id.clone(),
+        name: skill.name.clone(),
+        version: skill.version.clone(),
+        sha256: skill.bundle.sha256,
     }
 }
 

@@ -326,6 +326,9 @@ impl Runtime {
         let mut filled = self.open_way_out(journal).await;
         self.show_processes();
         if filled.is_ok() {
+            filled = self.fill_skills().await;
+        }
+        if filled.is_ok() {
             filled = self.fill_volume(contents, journal).await;
         }
         if let Err(error) = filled {

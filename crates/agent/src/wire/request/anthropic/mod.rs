@@ -14,11 +14,13 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::Value;
 
 use super::fields::{Fields, RequestFields as _};
+use super::skills;
 use super::{ResponseRequest, SamplingSettings};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::Item;
 use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
+use crate::wire::skill::SkillRequest;
 
 pub use tools::COMMANDS;
 
@@ -36,6 +38,8 @@ pub struct MessagesRequest {
     pub caller: &'static str,
     /// Ids of items of code that waits for results in this request.
     pub waiting: Vec<String>,
+    /// Skills that the container must have.
+    pub skills: Vec<SkillRequest>,
 }
 
 impl MessagesRequest {
@@ -67,8 +71,8 @@ impl MessagesRequest {
 
     fn read(fields: &Fields<'_>, ids: &mut Ids, generates: bool) -> Result<Self, ApiError> {
         unsupported(fields)?;
-        let container = container(fields)?;
-        let offered = tools::offered(fields, container.clone())?;
+        let (container, skills) = container(fields)?;
+        let offered = tools::offered(fields, container.clone(), &skills)?;
         let input = blocks::messages(fields, ids, container.as_deref(), offered.runs_code())?;
         let waiting = waiting(&input);
         let max_tokens = fields.count("max_tokens", 1)?;
@@ -121,6 +125,7 @@ impl MessagesRequest {
             thinking: thinking(fields)?,
             caller: offered.version.map_or(tools::CALLER, tools::Version::caller),
             waiting,
+            skills,
         })
     }
 }
@@ -135,19 +140,15 @@ fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Parses `container`: an id, or an object with one.
-fn container(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
+/// Parses `container`: an id, or an object with one and with skills.
+fn container(fields: &Fields<'_>) -> Result<(Option<String>, Vec<SkillRequest>), ApiError> {
     let container = match fields.get("container") {
-        None => return Ok(None),
-        Some(Value::String(id)) => return Ok(Some(id.clone())),
+        None => return Ok((None, Vec::new())),
+        Some(Value::String(id)) => return Ok((Some(id.clone()), Vec::new())),
         Some(value @ Value::Object(_)) => Fields::of(value, "container")?,
         Some(_) => return Err(fields.wrong("container", "a container's id or an object")),
     };
-    if !container.list("skills")?.is_empty() {
-        let reason = "is not supported: there are no skills here; upload files and leave it out";
-        return Err(container.invalid("skills", "unsupported_parameter", reason));
-    }
-    container.text("id")
+    Ok((container.text("id")?, skills::of_container(&container)?))
 }
 
 /// Parses `system`: a text, or blocks of text.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::super::fields::{Fields, RequestFields as _};
 use super::super::tools;
 use crate::wire::error::ApiError;
+use crate::wire::skill::SkillRequest;
 use crate::wire::tool::{
     AllowedCaller, AllowedMode, AutoContainer, ChoiceMode, Container, Function, McpTool, Secrets, Tool,
     ToolChoice, ToolName,
@@ -87,7 +88,11 @@ impl RequestTools {
 }
 
 /// Parses `tools`.
-pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<RequestTools, ApiError> {
+pub(super) fn offered(
+    fields: &Fields<'_>,
+    container: Option<String>,
+    skills: &[SkillRequest],
+) -> Result<RequestTools, ApiError> {
     let mut version = None;
     let mut found = Vec::new();
     let mut names = HashSet::new();
@@ -114,8 +119,12 @@ pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<
     tools::bounded(found.len())?;
     if version.is_some() {
         found.push(Tool::CodeInterpreter {
-            container: container.map_or_else(automatic, Container::Id),
+            container: container.map_or_else(|| automatic(skills.to_vec()), Container::Id),
         });
+    } else if !skills.is_empty() {
+        let message = "`container.skills` are for code, and this request cannot run any; add the tool \
+                       `code_execution_20260120`";
+        return Err(ApiError::invalid("container.skills", "invalid_value", message));
     }
     if matches!(version, Some(Version::Commands | Version::Repl)) {
         found.push(Tool::Mcp(McpTool {
@@ -136,12 +145,11 @@ pub(super) fn offered(fields: &Fields<'_>, container: Option<String>) -> Result<
 }
 
 /// Returns a new container.
-fn automatic() -> Container {
+fn automatic(skills: Vec<SkillRequest>) -> Container {
     Container::Auto(AutoContainer {
-        r#type: "auto".to_owned(),
-        file_ids: Vec::new(),
-        memory_limit: None,
+        skills,
         shared: true,
+        ..AutoContainer::default()
     })
 }
 
