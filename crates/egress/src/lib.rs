@@ -40,6 +40,8 @@
 //! - A secret is in requests to its hosts only, and in no log, error or response of the proxy. The
 //!   proxy does not look for it in what servers send: a server that repeats the headers of requests
 //!   in its responses discloses the secret to code.
+//! - A placeholder ([`DomainSecret`]) is replaced in the headers of requests to its host only: not in
+//!   paths and bodies, and not in tunnels and WebSockets. Everywhere else it is a text that opens nothing.
 //! - It does not follow redirects. Code that follows one sends a new request, which is checked.
 //!
 //! The proxy does not look into tunnels. Code can speak any protocol in one, and where many names share
@@ -60,6 +62,7 @@ pub mod inbound;
 mod meter;
 mod metered;
 mod options;
+mod placeholders;
 mod policy;
 mod proxy;
 mod record;
@@ -76,8 +79,8 @@ pub use headers::remove_hop_by_hop;
 pub use meter::EgressUsage;
 pub use options::{EgressOptions, EgressTimeouts};
 pub use policy::{
-    AddressBlock, AllowRule, Destination, DestinationError, EgressPolicy, EgressQuotas, EgressRestriction,
-    EgressSecret, HostPattern, PolicyError, RuleError, SecretRule,
+    AddressBlock, AllowRule, Destination, DestinationError, DomainSecret, EgressPolicy, EgressQuotas,
+    EgressRestriction, EgressSecret, HostPattern, PolicyError, RuleError, SecretRule,
 };
 pub use proxy::{EgressError, EgressProxy};
 pub use record::{EgressDecision, EgressRecord, EgressSink};

@@ -74,6 +74,10 @@ impl SessionMeter {
         }
     }
 
+    pub(crate) const fn quotas(&self) -> EgressQuotas {
+        self.quotas
+    }
+
     /// Counts a request that rules allow, if the quotas do.
     pub(crate) fn begin(&self) -> Result<(), EgressRefusal> {
         self.check_bytes().map_err(EgressRefusal::quota_bytes)?;

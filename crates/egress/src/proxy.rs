@@ -1,5 +1,6 @@
 //! The proxy of one sandbox.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,12 +49,12 @@ pub enum EgressError {
 /// State that all connections of a proxy use.
 pub(crate) struct ProxyState {
     pub(crate) session: Arc<str>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) meter: Arc<SessionMeter>,
     pub(crate) sink: Option<EgressSink>,
-    pub(crate) authority: Option<CertificateAuthority>,
+    pub(crate) authority: Option<Arc<CertificateAuthority>>,
     pub(crate) resolver: Arc<dyn HostResolver>,
-    pub(crate) trust: Trust,
+    pub(crate) trust: Arc<Trust>,
     pub(crate) timeouts: EgressTimeouts,
     connections: Semaphore,
     max_connections: usize,
@@ -88,24 +89,45 @@ impl EgressProxy {
         let meter = Arc::new(SessionMeter::new(policy.quotas));
         let rules = Rules::new(policy)?;
         let authority = if rules.intercept() {
-            Some(CertificateAuthority::new(&session)?)
+            Some(Arc::new(CertificateAuthority::new(&session)?))
         } else {
             None
         };
         let shared = ProxyState {
             session,
-            rules,
+            rules: Arc::new(rules),
             meter,
             sink,
             authority,
             resolver: options.resolver,
-            trust: Trust::new(options.roots),
+            trust: Arc::new(Trust::new(options.roots)),
             timeouts: options.timeouts,
             connections: Semaphore::new(options.max_connections),
             max_connections: options.max_connections,
         };
         let shared = Arc::new(shared);
         Ok(Self { shared })
+    }
+
+    /// Creates the proxy of a session that begins with the memory of this one: with the same placeholders
+    /// and certificates, and with separate quotas.
+    #[must_use]
+    pub fn branch(&self, session: impl Into<Arc<str>>, sink: Option<EgressSink>) -> Self {
+        let own = &*self.shared;
+        let shared = ProxyState {
+            session: session.into(),
+            rules: Arc::clone(&own.rules),
+            meter: Arc::new(SessionMeter::new(own.meter.quotas())),
+            sink,
+            authority: own.authority.clone(),
+            resolver: Arc::clone(&own.resolver),
+            trust: Arc::clone(&own.trust),
+            timeouts: own.timeouts,
+            connections: Semaphore::new(own.max_connections),
+            max_connections: own.max_connections,
+        };
+        let shared = Arc::new(shared);
+        Self { shared }
     }
 
     /// Serves a connection that code opened to the proxy, until it ends. Dropping the future closes
@@ -127,7 +149,13 @@ impl EgressProxy {
     /// Returns the certificate of the proxy's authority as PEM, if the policy has methods or secrets.
     /// Code must trust it. Its key exists only in the memory of this proxy.
     pub fn ca_pem(&self) -> Option<String> {
-        self.shared.authority.as_ref().map(CertificateAuthority::pem)
+        self.shared.authority.as_ref().map(|authority| authority.pem())
+    }
+
+    /// Returns the environment variables of code that have placeholders of secrets. They stay the same
+    /// as long as the proxy exists.
+    pub fn variables(&self) -> BTreeMap<String, String> {
+        self.shared.rules.placeholders.variables()
     }
 
     /// Returns what the session has used.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use cellblock_settings::is_public;
 use http::HeaderMap;
 
+use crate::placeholders::Placeholders;
 use crate::policy::{AllowRule, EgressPolicy, EgressRestriction, PolicyError, SecretHeader};
 use crate::refusal::EgressRefusal;
 use crate::target::{EgressTarget, TargetHost};
@@ -19,6 +20,7 @@ pub(crate) const TUNNEL: &str = "CONNECT";
 pub(crate) struct Rules {
     allow: Vec<AllowRule>,
     secrets: Vec<SecretHeader>,
+    pub(crate) placeholders: Placeholders,
     restriction: EgressRestriction,
     /// The rules for a refusal.
     listed: String,
@@ -35,7 +37,6 @@ pub(crate) enum Passage {
 
 impl Rules {
     pub(crate) fn new(policy: EgressPolicy) -> Result<Self, PolicyError> {
-        let secrets = policy.secret_headers()?;
         let mut listed: Vec<_> = policy
             .allow
             .iter()
@@ -48,8 +49,9 @@ impl Rules {
             _ => {}
         }
         Ok(Self {
+            secrets: policy.secret_headers()?,
+            placeholders: Placeholders::new(&policy)?,
             allow: policy.allow,
-            secrets,
             restriction: policy.restriction,
             listed: listed.join(", "),
         })
@@ -57,14 +59,16 @@ impl Rules {
 
     /// Returns whether some requests have to be decrypted.
     pub(crate) fn intercept(&self) -> bool {
-        !self.secrets.is_empty() || self.allow.iter().any(|rule| rule.methods.is_some())
+        !self.secrets.is_empty()
+            || !self.placeholders.is_empty()
+            || self.allow.iter().any(|rule| rule.methods.is_some())
     }
 
     /// Decides on CONNECT.
     pub(crate) fn connect(&self, target: &EgressTarget) -> Result<Passage, EgressRefusal> {
         let rules = self.matching(target)?;
         let any_method = rules.iter().any(|rule| rule.methods.is_none());
-        if any_method && self.secrets(target).next().is_none() {
+        if any_method && !self.has_secret(target) {
             Ok(Passage::Tunnel)
         } else {
             Ok(Passage::Intercept)
@@ -77,7 +81,7 @@ impl Rules {
         if !rules.iter().any(|rule| rule.allows_method(method)) {
             return Err(EgressRefusal::method(target, method, &self.listed));
         }
-        if method == "TRACE" && self.secrets(target).next().is_some() {
+        if method == "TRACE" && self.has_secret(target) {
             return Err(EgressRefusal::trace(target));
         }
         Ok(())
@@ -103,8 +107,8 @@ impl Rules {
         }
     }
 
-    /// Sets the secret headers of a request. Unencrypted requests carry them only on this machine,
-    /// or if the secret permits it.
+    /// Replaces the placeholders of a request, and sets its secret headers. Unencrypted requests carry
+    /// secrets only on this machine, or if the policy permits it.
     pub(crate) fn add_secrets(
         &self,
         target: &EgressTarget,
@@ -112,6 +116,7 @@ impl Rules {
         headers: &mut HeaderMap,
     ) -> Result<(), EgressRefusal> {
         let local = target.host.ip().is_some_and(|address| address.is_loopback());
+        self.placeholders.replace(target, encrypted || local, headers)?;
         for secret in self.secrets(target) {
             if !(encrypted || local || secret.allow_http) {
                 return Err(EgressRefusal::unencrypted(target));
@@ -119,6 +124,11 @@ impl Rules {
             headers.insert(secret.name.clone(), secret.value.clone());
         }
         Ok(())
+    }
+
+    /// Returns whether requests to a target can carry a secret.
+    fn has_secret(&self, target: &EgressTarget) -> bool {
+        self.secrets(target).next().is_some() || self.placeholders.are_for(target)
     }
 
     fn secrets(&self, target: &EgressTarget) -> impl Iterator<Item = &SecretHeader> {

@@ -1,4 +1,5 @@
-"""Requests through the proxy of a sandbox, whose list has only `allowed.invalid`. Without a proxy, the bait is asked directly."""
+"""Requests through the proxy of a sandbox, whose list has `allowed.invalid`, and `secret.invalid` with a secret. Without a proxy,
+the bait is asked directly."""
 
 import os
 import socket

@@ -66,7 +66,7 @@ impl Turn {
         let files = self.files();
         match self.deriving() {
             Some(deriving) => deriving.interpreter(&format!("{FILES}{files}")),
-            None => plain(&files, self.runner.about()),
+            None => plain(&files, self.runner.about(), self.runner.network()),
         }
     }
 
@@ -203,7 +203,7 @@ impl ResponseBuilder<'_> {
 }
 
 /// Returns the interpreter for turns without fetching.
-fn plain(files: &str, about: Option<&str>) -> Function {
+fn plain(files: &str, about: Option<&str>, network: Option<&str>) -> Function {
     let code = match about {
         None => "Python code. The value of its last expression is shown.",
         Some(_) => "A Python program. What it prints is shown.",
@@ -224,10 +224,13 @@ fn plain(files: &str, about: Option<&str>) -> Function {
     });
     let description = match about {
         None => {
-            "Runs Python in a sandbox without a network and shows what it prints, its last value, \
-             tables and charts. Variables and files are kept from call to call. "
-                .to_owned()
-                + FILES
+            let (without, note) = network.map_or((" without a network", String::new()), |note| {
+                ("", format!("{note} "))
+            });
+            format!(
+                "Runs Python in a sandbox{without} and shows what it prints, its last value, tables and \
+                 charts. Variables and files are kept from call to call. {note}{FILES}"
+            )
         }
         Some(about) => format!(
             "Runs Python in a sandbox and shows what it prints, and pictures that it \

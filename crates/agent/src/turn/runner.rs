@@ -21,6 +21,11 @@ pub trait Runner: Send + Sync {
         None
     }
 
+    /// Returns a note for the model about the hosts that code reaches; `None` if it has no network.
+    fn network(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns a note for the model if code of earlier turns ran in a sandbox that has ended.
     fn lost(&self) -> Option<String> {
         None

@@ -63,7 +63,8 @@ pub use patch::{PatchCall, PatchCallOutput, PatchOperation};
 pub use pieces::{ContentUrl, Piece, Pieces};
 pub use report::{ReportedGap, TurnReport};
 pub use request::{
-    COMMANDS, ChatRequest, ConversationRequest, MessagesRequest, ResponseRequest, SamplingSettings,
+    COMMANDS, ChatRequest, ConversationRequest, MessagesRequest, NetworkAllowlist, ResponseRequest,
+    SamplingSettings,
 };
 pub use response::{
     CachedTokens, ConversationId, Failure, IncompleteReason, ReasoningOptions, ReasoningTokens, Response,

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::call_kind::{self, CallKind};
 use super::item::{FunctionCall, FunctionCallOutput, FunctionOutput, ItemStatus};
+use super::request::NetworkAllowlist;
 use super::tool::{AutoContainer, Container};
 
 /// Place in which commands run.
@@ -40,6 +41,8 @@ enum EnvironmentForm {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         file_ids: Vec<String>,
         memory_limit: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network_policy: Option<NetworkAllowlist>,
     },
     ContainerReference {
         container_id: String,
@@ -56,9 +59,11 @@ impl From<EnvironmentForm> for ShellEnvironment {
             EnvironmentForm::ContainerAuto {
                 file_ids,
                 memory_limit,
+                network_policy,
             } => Self::Hosted(Container::Auto(AutoContainer {
                 file_ids,
                 memory_limit,
+                network_policy,
                 shared: true,
                 ..AutoContainer::default()
             })),
@@ -74,6 +79,7 @@ impl From<ShellEnvironment> for EnvironmentForm {
             ShellEnvironment::Hosted(Container::Auto(auto)) => Self::ContainerAuto {
                 file_ids: auto.file_ids,
                 memory_limit: auto.memory_limit,
+                network_policy: auto.network_policy,
             },
             ShellEnvironment::Hosted(Container::Id(container_id)) => {
                 Self::ContainerReference { container_id }

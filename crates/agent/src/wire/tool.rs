@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::call_kind::CallKind;
 use super::custom::CustomTool;
+use super::request::NetworkAllowlist;
 use super::shell::ShellEnvironment;
 use super::skill::SkillRequest;
 
@@ -350,6 +351,9 @@ pub struct AutoContainer {
     pub file_ids: Vec<String>,
     /// `1g`, `4g`, `16g` or `64g`.
     pub memory_limit: Option<String>,
+    /// Hosts that its code reaches; null means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_policy: Option<NetworkAllowlist>,
     /// Skills that it has from the start.
     #[serde(skip)]
     pub skills: Vec<SkillRequest>,
@@ -364,6 +368,7 @@ impl Default for AutoContainer {
             r#type: "auto".to_owned(),
             file_ids: Vec::new(),
             memory_limit: None,
+            network_policy: None,
             skills: Vec::new(),
             shared: false,
         }
@@ -380,6 +385,9 @@ impl AutoContainer {
         }
         if self.memory_limit.is_none() {
             self.memory_limit.clone_from(&other.memory_limit);
+        }
+        if self.network_policy.is_none() {
+            self.network_policy.clone_from(&other.network_policy);
         }
         for skill in &other.skills {
             if !self.skills.contains(skill) {

@@ -1,14 +1,17 @@
 //! Policy for what code in a sandbox may reach, the secrets that the proxy adds, and how much may be
 //! transferred.
 
+mod domain_secret;
 mod host;
 mod restriction;
 mod rule;
 mod secret;
 
+use http::HeaderValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use domain_secret::DomainSecret;
 pub use host::HostPattern;
 pub use restriction::{AddressBlock, Destination, DestinationError, EgressRestriction};
 pub use rule::{AllowRule, RuleError};
@@ -27,6 +30,11 @@ pub struct EgressPolicy {
     pub secrets: Vec<SecretRule>,
     /// Limits of a session.
     pub quotas: EgressQuotas,
+    /// Whether placeholders are also replaced in unencrypted requests to other machines.
+    pub allow_http_domain_secrets: bool,
+    /// Secrets of this session, which code names by placeholders. A configuration does not set them.
+    #[serde(skip)]
+    pub domain_secrets: Vec<DomainSecret>,
     /// Destinations that this session gives up. A configuration does not set it.
     #[serde(skip)]
     pub restriction: EgressRestriction,
@@ -54,7 +62,7 @@ pub enum PolicyError {
     Secret {
         /// The secret's hosts.
         host: String,
-        /// The secret's header.
+        /// The secret's header, or its variable.
         header: String,
         /// The problem.
         why: &'static str,
@@ -66,7 +74,7 @@ pub enum PolicyError {
     NotAllowed {
         /// The secret's hosts.
         host: String,
-        /// The secret's header.
+        /// The secret's header, or its variable.
         header: String,
     },
 }
@@ -92,20 +100,33 @@ impl EgressPolicy {
 
     /// Checks the secrets: their headers are valid, and rules allow their hosts.
     pub fn check(&self) -> Result<(), PolicyError> {
-        self.secret_headers().map(drop)
+        self.secret_headers()?;
+        self.domain_values().map(drop)
     }
 
     pub(crate) fn secret_headers(&self) -> Result<Vec<SecretHeader>, PolicyError> {
-        let read = |secret: &SecretRule| {
-            let (host, header) = (secret.host.to_string(), secret.header.clone());
-            if !self.allows_some(&secret.host) {
-                return Err(PolicyError::NotAllowed { host, header });
-            }
-            secret
-                .read()
-                .map_err(|why| PolicyError::Secret { host, header, why })
-        };
+        let read = |secret: &SecretRule| self.read(&secret.host, &secret.header, secret.read());
         self.secrets.iter().map(read).collect()
+    }
+
+    /// Returns the values of the secrets of domains, in their order.
+    pub(crate) fn domain_values(&self) -> Result<Vec<HeaderValue>, PolicyError> {
+        let read = |secret: &DomainSecret| self.read(&secret.host, &secret.name, secret.value.read());
+        self.domain_secrets.iter().map(read).collect()
+    }
+
+    fn read<T>(
+        &self,
+        host: &HostPattern,
+        header: &str,
+        read: Result<T, &'static str>,
+    ) -> Result<T, PolicyError> {
+        let is_allowed = self.allows_some(host);
+        let (host, header) = (host.to_string(), header.to_owned());
+        if !is_allowed {
+            return Err(PolicyError::NotAllowed { host, header });
+        }
+        read.map_err(|why| PolicyError::Secret { host, header, why })
     }
 }
 

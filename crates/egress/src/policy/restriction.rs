@@ -56,6 +56,15 @@ pub enum DestinationError {
 }
 
 impl EgressRestriction {
+    /// Returns the restriction of a session to some hosts.
+    pub fn to(hosts: impl IntoIterator<Item = HostPattern>) -> Self {
+        let first = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self {
+            deny: vec![Destination::Addresses(AddressBlock { first, bits: 0 })],
+            except: hosts.into_iter().map(Destination::Hosts).collect(),
+        }
+    }
+
     /// Returns whether a session may send requests to a host. A name is decided on before it is
     /// resolved, because a query for it would be a way out.
     pub(crate) fn permits_host(&self, host: &TargetHost) -> bool {
@@ -200,6 +209,21 @@ mod tests {
             assert!(!denied.permits_host(&host("[2001:db8::1]")));
             assert!(!denied.permits_address(&host("198.51.100.1"), address("198.51.100.1")));
         }
+    }
+
+    #[test]
+    fn a_restriction_to_hosts_denies_all_others() {
+        let only = EgressRestriction::to(["a.example", "192.0.2.9"].map(|it| it.parse().unwrap()));
+        for (text, permitted) in [
+            ("a.example", true),
+            ("192.0.2.9", true),
+            ("x.a.example", false),
+            ("192.0.2.8", false),
+            ("[2001:db8::1]", false),
+        ] {
+            assert_eq!(only.permits_host(&host(text)), permitted, "{text}");
+        }
+        assert!(only.permits_address(&host("a.example"), "203.0.113.1".parse().unwrap()));
     }
 
     #[test]

@@ -61,6 +61,24 @@ impl EgressSecret {
     pub fn new(value: impl Into<Box<str>>) -> Self {
         Self(value.into())
     }
+
+    /// Checks that the value can be part of a header; the error does not contain it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.read().map(drop)
+    }
+
+    /// Returns the value of a header, marked as sensitive, so that its `Debug` does not show it.
+    pub(crate) fn read(&self) -> Result<HeaderValue, &'static str> {
+        let mut value = HeaderValue::from_str(&self.0).map_err(|_| {
+            "its value contains characters that are invalid in a header; use visible ASCII characters \
+             and blanks"
+        })?;
+        if value.is_empty() {
+            return Err("its value is empty; set the secret");
+        }
+        value.set_sensitive(true);
+        Ok(value)
+    }
 }
 
 impl SecretRule {
@@ -73,18 +91,10 @@ impl SecretRule {
         if OWN.contains(&name.as_str()) {
             return Err("it is set automatically; use another header");
         }
-        let mut value = HeaderValue::from_str(&self.value.0).map_err(|_| {
-            "its value contains characters that are invalid in a header; use visible ASCII characters \
-             and blanks"
-        })?;
-        if value.is_empty() {
-            return Err("its value is empty; set the secret");
-        }
-        value.set_sensitive(true);
         Ok(SecretHeader {
             host: self.host.clone(),
             name,
-            value,
+            value: self.value.read()?,
             allow_http: self.allow_http,
         })
     }

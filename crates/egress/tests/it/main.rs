@@ -6,6 +6,7 @@ mod address;
 mod allow;
 mod connect;
 mod intercept;
+mod placeholders;
 mod quotas;
 mod reuse;
 mod secrets;

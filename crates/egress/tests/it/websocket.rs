@@ -6,7 +6,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::support::{Authority, OriginServer, Proxy, intercepted, open, request};
 
 /// Accepts any upgrade, and then sends back what it gets.
-async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> String {
+pub(crate) async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let Ok(byte) = stream.read_u8().await else { break };

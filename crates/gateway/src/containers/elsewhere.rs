@@ -57,6 +57,14 @@ pub(super) async fn runner(
                 message,
             ));
         }
+        if options.network_policy.is_some() {
+            let message = "code runs at a server whose operator sets its network; leave `network_policy` out";
+            return Err(ApiError::invalid(
+                format!("{param}.network_policy"),
+                "invalid_value",
+                message,
+            ));
+        }
         attachments
             .take(&options.file_ids, &format!("{param}.file_ids"))
             .await?;
@@ -181,6 +189,7 @@ impl Keeper {
                 active_ms: now,
                 idle_ms: i64::try_from(idle).unwrap_or(i64::MAX),
                 memory_limit: None,
+                allowed_domains: None,
                 automatic: false,
                 // Nothing of it is in a process.
                 holder: None,

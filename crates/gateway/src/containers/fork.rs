@@ -80,6 +80,7 @@ async fn open(
         let new = ContainerPlan {
             idle: Some(parent.idle),
             memory_limit: parent.memory_limit.clone(),
+            network: parent.network.clone(),
             ..ContainerPlan::named(name.clone())
         };
         let fork = new.host(gateway, &parent.owner, fork, Some(place)).await?;

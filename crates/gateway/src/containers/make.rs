@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use cellblock_interpreter::Session;
-use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::skill::SessionSkill;
@@ -18,6 +18,7 @@ use crate::records::ContainerRow;
 use crate::state::Gateway;
 use crate::state::containers::room::{self, RoomPermit};
 use crate::state::containers::{ContainerState, HeldContainer, LiveContainer, memory};
+use crate::state::network::AllowedNetwork;
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];
@@ -34,6 +35,8 @@ pub(crate) struct ContainerPlan {
     pub(crate) auto: bool,
     pub(crate) idle: Option<Duration>,
     pub(crate) memory_limit: Option<String>,
+    /// Hosts that its code reaches, if it has a network.
+    pub(crate) network: Option<AllowedNetwork>,
     /// Skills that its session has.
     pub(crate) skills: Vec<SessionSkill>,
     /// The response's first container, where this is another one of it.
@@ -56,6 +59,7 @@ impl ContainerPlan {
             auto: false,
             idle: None,
             memory_limit: None,
+            network: None,
             skills: Vec::new(),
             beside: None,
             brief: false,
@@ -78,13 +82,15 @@ impl ContainerPlan {
     pub(crate) async fn make(self, gateway: &Gateway, owner: &str) -> Result<HeldContainer, ApiError> {
         let options = &gateway.options.containers;
         let idle = self.idle.unwrap_or(options.idle_timeout);
-        let limits = match &self.memory_limit {
-            None => None,
-            Some(limit) => Some(Limits {
-                memory_bytes: memory(limit, gateway)?,
-                ..gateway.interpreter()?.limits().clone()
-            }),
-        };
+        let usual = gateway.interpreter()?.limits();
+        let mut limits = usual.clone();
+        if let Some(limit) = &self.memory_limit {
+            limits.memory_bytes = memory(limit, gateway)?;
+        }
+        if self.network.is_some() {
+            limits.network = NetworkPolicy::Egress;
+        }
+        let limits = (limits != *usual).then_some(limits);
         let room = if self.auto && self.beside.is_none() {
             None
         } else {
@@ -111,6 +117,7 @@ impl ContainerPlan {
             setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
             project: project.transpose()?,
+            egress: self.network.as_ref().map(|network| network.egress.clone()),
             skills: self.skills.clone(),
             ..gateway.granted(owner, None)
         };
@@ -135,6 +142,7 @@ impl ContainerPlan {
         let live = LiveContainer {
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),
+            network: self.network.clone(),
             beside: self.beside,
             idle,
             brief: self.brief.then_some(options.one_shot_idle_timeout),
@@ -168,6 +176,7 @@ impl ContainerPlan {
             active_ms: now,
             idle_ms: i64::try_from(idle.as_millis()).unwrap_or(i64::MAX),
             memory_limit: self.memory_limit,
+            allowed_domains: self.network.map(|network| network.domains),
             automatic: self.auto,
             holder: Some(gateway.id.clone()),
         };

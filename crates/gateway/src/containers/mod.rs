@@ -16,6 +16,7 @@ mod routes;
 mod run;
 mod sweep;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(crate) use routes::routes;
@@ -34,6 +35,7 @@ use crate::files::attach::Attachments;
 use crate::records::Page;
 use crate::skills;
 use crate::state::containers::HeldContainer;
+use crate::state::network::AllowedNetwork;
 use crate::state::{Caller, Gateway};
 
 /// Note for a model whose sandbox has ended, and whose files are there again.
@@ -79,8 +81,11 @@ pub(crate) async fn runner(
                 // One that was made with another limit is not what is wanted.
                 let fits =
                     |limit: &Option<String>| options.memory_limit.is_none() || *limit == options.memory_limit;
+                let (asked, path) = (options.network_policy.as_ref(), format!("{param}.network_policy"));
+                let network = AllowedNetwork::permitted(gateway, owner, asked, &path).await?;
                 let mut new = ContainerPlan {
                     memory_limit: options.memory_limit.clone(),
+                    network,
                     brief: brief && !options.shared,
                     shared: options.shared,
                     skills,
@@ -89,7 +94,9 @@ pub(crate) async fn runner(
                 if let Some(id) = used {
                     let followed = gateway.containers.follow_first(owner, id);
                     main = followed.filter(|held| {
-                        fits(&held.memory_limit) && skills::has_all(&held.session, &new.skills)
+                        fits(&held.memory_limit)
+                            && held.network == new.network
+                            && skills::has_all(&held.session, &new.skills)
                     });
                     if main.is_none() {
                         new = ended(gateway, owner, id, fits, new).await?;
@@ -109,6 +116,11 @@ pub(crate) async fn runner(
         (None, Some(new)) => announced(&new.skills),
         (None, None) => None,
     };
+    let network = main.as_ref().map_or_else(
+        || auto.as_ref().and_then(|new| new.network.as_ref()),
+        |held| held.network.as_ref(),
+    );
+    let network = network.map(AllowedNetwork::note);
     let revives = auto.as_ref().and_then(|new| new.revives.as_ref());
     let known = main.as_ref().map(|held| &held.id).or(revives.map(|row| &row.id));
     if let Some(id) = known {
@@ -135,6 +147,7 @@ pub(crate) async fn runner(
         hosts: container.is_some(),
         interpreter: request.tools.iter().any(Tool::is_interpreter),
         files,
+        network,
         lost,
         skills,
     }))
@@ -149,8 +162,12 @@ async fn ended(
     new: ContainerPlan,
 ) -> Result<ContainerPlan, ApiError> {
     let row = gateway.records.container(owner, id).await?;
-    let row =
-        row.filter(|row| row.automatic && fits(&row.memory_limit) && !gateway.containers.has(owner, id));
+    let domains = new.network.as_ref().map(|network| &network.domains);
+    let set = |domains: &Vec<String>| domains.iter().cloned().collect::<BTreeSet<_>>();
+    let row = row.filter(|row| {
+        let is_same = fits(&row.memory_limit) && row.allowed_domains.as_ref().map(set) == domains.map(set);
+        row.automatic && is_same && !gateway.containers.has(owner, id)
+    });
     let Some(row) = row else {
         let lost = Some(NEW.to_owned());
         return Ok(ContainerPlan { lost, ..new });

@@ -17,7 +17,7 @@ pub(super) struct Create {
     #[serde(default)]
     pub(super) memory_limit: Option<String>,
     #[serde(default)]
-    pub(super) network_policy: Option<NetworkPolicy>,
+    pub(super) network_policy: Option<Value>,
     #[serde(default)]
     pub(super) skills: Option<Vec<Value>>,
 }
@@ -26,11 +26,6 @@ pub(super) struct Create {
 pub(super) struct ExpiresAfter {
     pub(super) anchor: String,
     pub(super) minutes: u64,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct NetworkPolicy {
-    pub(super) r#type: String,
 }
 
 impl Create {
@@ -46,15 +41,6 @@ impl Create {
             );
             return invalid("expires_after.anchor", message);
         }
-        if let Some(policy) = &self.network_policy
-            && policy.r#type != "disabled"
-        {
-            let message = format!(
-                "`network_policy.type` is `{}`; it can be `disabled`: code has no network here",
-                policy.r#type
-            );
-            return invalid("network_policy.type", message);
-        }
         let length = self.name.chars().count();
         if !(1..=256).contains(&length) {
             let message = format!("`name` has {length} characters; it can have 1 to 256");
@@ -66,6 +52,10 @@ impl Create {
 
 /// A container.
 pub(super) fn container(row: &ContainerRow, running: bool) -> Value {
+    let network_policy = match &row.allowed_domains {
+        None => json!({"type": "disabled"}),
+        Some(domains) => json!({"type": "allowlist", "allowed_domains": domains}),
+    };
     json!({
         "id": row.id,
         "object": "container",
@@ -75,7 +65,7 @@ pub(super) fn container(row: &ContainerRow, running: bool) -> Value {
         "status": if running { "running" } else { "expired" },
         "expires_after": {"anchor": "last_active_at", "minutes": minutes(row.idle_ms)},
         "memory_limit": row.memory_limit,
-        "network_policy": {"type": "disabled"},
+        "network_policy": network_policy,
     })
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Places {
     pub(super) interpreter: bool,
     /// Paths that are listed for the model.
     pub(super) files: Vec<String>,
+    /// Note about the hosts that code reaches, if it has a network.
+    pub(super) network: Option<String>,
     /// Note about a sandbox that has ended.
     pub(super) lost: Option<String>,
     /// Text that announces skills to the model.
@@ -80,8 +82,13 @@ impl Runner for Places {
         self.skills.clone()
     }
 
+    fn network(&self) -> Option<&str> {
+        self.network.as_deref()
+    }
+
+    /// Code with a network never derives.
     fn derives(&self) -> bool {
-        self.interpreter
+        self.interpreter && self.network.is_none()
     }
 
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {

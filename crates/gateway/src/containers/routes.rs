@@ -17,6 +17,7 @@ use crate::listing::{self, QueryParameters};
 use crate::now_ms;
 use crate::problem::Problem;
 use crate::skills;
+use crate::state::network::AllowedNetwork;
 use crate::state::{Caller, Gateway};
 
 /// The most containers in one answer, and how many there are where nothing is said.
@@ -49,9 +50,12 @@ async fn create(
         .await?;
     let asked = SkillRequest::parse_all(create.skills.as_deref().unwrap_or_default(), "skills")?;
     let skills = skills::requested(&gateway, &caller.owner, &asked, None, "skills").await?;
+    let policy = create.network_policy.as_ref();
+    let network = AllowedNetwork::parse(&gateway, &caller.owner, policy, "network_policy").await?;
     let new = ContainerPlan {
         idle,
         memory_limit: create.memory_limit,
+        network,
         skills,
         ..ContainerPlan::named(create.name)
     };

@@ -47,6 +47,10 @@ impl Runner for QuotaRunner {
         self.runner.about()
     }
 
+    fn network(&self) -> Option<&str> {
+        self.runner.network()
+    }
+
     fn lost(&self) -> Option<String> {
         self.runner.lost()
     }

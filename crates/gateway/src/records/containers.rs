@@ -16,6 +16,8 @@ pub(crate) struct ContainerRow {
     /// After how long without use it expires.
     pub(crate) idle_ms: i64,
     pub(crate) memory_limit: Option<String>,
+    /// Hosts that its code reaches, if it has a network. Their secrets are not kept.
+    pub(crate) allowed_domains: Option<Vec<String>>,
     /// Whether a response made it for itself.
     pub(crate) automatic: bool,
     /// The gateway that has its sandbox, or had it last. One that has ended is not read.
@@ -37,11 +39,14 @@ pub(crate) struct ContainerFileRow {
     pub(crate) source: String,
 }
 
-const COLUMNS: &str = "id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic, \
-                       (SELECT gateways.id FROM gateways WHERE gateways.id = containers.holder) AS holder";
+const COLUMNS: &str = "id, owner, name, created_ms, active_ms, idle_ms, memory_limit, allowed_domains, \
+                       automatic, (SELECT gateways.id FROM gateways WHERE gateways.id = \
+                       containers.holder) AS holder";
 const FILE_COLUMNS: &str = "id, container, owner, path, bytes, sha256, created_ms, source";
 
 fn container(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerRow> {
+    let domains: Option<String> = row.get("allowed_domains")?;
+    let list = |domains: String| domains.split(' ').map(str::to_owned).collect();
     Ok(ContainerRow {
         id: row.get("id")?,
         owner: row.get("owner")?,
@@ -50,6 +55,7 @@ fn container(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerRow> {
         active_ms: row.get("active_ms")?,
         idle_ms: row.get("idle_ms")?,
         memory_limit: row.get("memory_limit")?,
+        allowed_domains: domains.map(list),
         automatic: row.is("automatic")?,
         holder: row.get("holder")?,
     })
@@ -72,7 +78,9 @@ impl Records {
     pub(crate) async fn add_container(&self, row: ContainerRow) -> Result<(), RecordsError> {
         self.with(move |database| {
             let sql = "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, \
-                       memory_limit, automatic, holder) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+                       memory_limit, allowed_domains, automatic, holder) VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
+                       ?7, ?8, ?9, ?10)";
+            let domains = row.allowed_domains.map(|domains| domains.join(" "));
             let values = params![
                 row.id,
                 row.owner,
@@ -81,6 +89,7 @@ impl Records {
                 row.active_ms,
                 row.idle_ms,
                 row.memory_limit,
+                domains,
                 row.automatic,
                 row.holder,
             ];
@@ -297,6 +306,7 @@ mod tests {
             active_ms,
             idle_ms: 1,
             memory_limit: None,
+            allowed_domains: None,
             automatic: false,
             holder: None,
         }
@@ -318,7 +328,9 @@ mod tests {
     over_each_database! {
         async fn a_container_goes_with_its_files_and_only_by_its_owner(records: Records) {
             records.add_container(container("one", 5)).await.unwrap();
-            records.add_container(container("two", 6)).await.unwrap();
+            let hosts = Some(vec!["a.example".to_owned(), "b.example".to_owned()]);
+            let two = ContainerRow { allowed_domains: hosts, ..container("two", 6) };
+            records.add_container(two.clone()).await.unwrap();
             for (id, path) in [("f1", "/a"), ("f2", "/a"), ("f3", "/b")] {
                 records.add_container_file(file(id, path)).await.unwrap();
             }
@@ -337,7 +349,7 @@ mod tests {
             assert_eq!(files, ["f1", "f3"]);
             assert_eq!(records.stored_bytes("ann").await.unwrap(), 0);
             assert_eq!(records.versions_at("one", "/a").await.unwrap(), []);
-            assert!(records.container("ann", "two").await.unwrap().is_some());
+            assert_eq!(records.container("ann", "two").await.unwrap(), Some(two));
             // What belongs to no container is not kept.
             assert!(records.add_container_file(file("f4", "/a")).await.is_err());
         }

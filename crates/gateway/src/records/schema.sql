@@ -196,6 +196,8 @@ CREATE TABLE containers (
     active_ms INTEGER NOT NULL,
     idle_ms INTEGER NOT NULL,
     memory_limit TEXT,
+    -- The hosts that its code reaches, separated by blanks, or null if it has no network.
+    allowed_domains TEXT,
     -- Whether a response made the container for itself, so that a conversation which comes back to it can have it again.
     automatic INTEGER NOT NULL DEFAULT 0,
     -- The gateway that made its sandbox, or used it last.

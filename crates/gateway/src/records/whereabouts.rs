@@ -103,6 +103,7 @@ mod tests {
                 active_ms: 0,
                 idle_ms: 1,
                 memory_limit: None,
+                allowed_domains: None,
                 automatic: true,
                 holder: None,
             };

@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 use super::answer::SessionAnswer;
 use super::body;
 use super::inputs::{self, InputValue};
+use super::network::RequestedNetwork;
 use super::{limits, volume};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -56,6 +57,11 @@ pub(crate) struct CreateRequest {
     /// sandbox, or `egress` for the hosts of its allow-list as well; where the gateway and the key allow it.
     #[schema(value_type = Option<String>)]
     network: Option<NetworkPolicy>,
+    /// Hosts that code can use, of those that the gateway allows, and secrets for them, in the form of
+    /// OpenAI's containers: `{type: "allowlist", allowed_domains, domain_secrets}`. `network` is then
+    /// `egress`.
+    #[schema(value_type = Option<Object>)]
+    network_policy: Option<Value>,
     /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`, `notebook`
     /// (`print` shows a data frame or a chart as an output). By default those of the toolset.
     prelude: Option<Vec<String>>,
@@ -131,7 +137,12 @@ pub(crate) async fn create(
     gateway.engine.satisfies(request.minimum_backend)?;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let mut terms = terms(&gateway, toolset, &request)?;
-    terms.limits.network = network(&gateway, &caller, toolset, request.network).await?;
+    let requested = RequestedNetwork {
+        network: request.network,
+        policy: request.network_policy.as_ref(),
+    };
+    let (network, egress) = requested.permitted(&gateway, &caller, toolset).await?;
+    terms.limits.network = network;
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
     let project = joined(&gateway, &caller, toolset, &request)?;
     let skills = skills(&gateway, &caller, toolset, &request.skills, &terms.limits).await?;
@@ -155,7 +166,7 @@ pub(crate) async fn create(
         project,
         seen: request.seen,
         skills,
-        egress: gateway.options.egress.clone(),
+        egress,
         ..gateway.granted(&caller.owner, Some(&id))
     };
     let disk = terms.limits.disk_bytes;
@@ -253,36 +264,6 @@ fn joined(
             "it names datasets of a project; give `project`, too, or leave it out",
         )),
     }
-}
-
-async fn network(
-    gateway: &Gateway,
-    caller: &Caller,
-    toolset: ToolsetKind,
-    asked: Option<NetworkPolicy>,
-) -> Result<NetworkPolicy, Problem> {
-    let asked = asked.unwrap_or_default();
-    if asked.is_none() {
-        return Ok(asked);
-    }
-    if toolset.on_results {
-        let message = format!(
-            "it is {:?}, and a derivation never has a network; leave it out",
-            asked.name()
-        );
-        return Err(Problem::invalid("network", message));
-    }
-    let most = gateway.max_network(&caller.owner).await?;
-    if asked > most {
-        let message = format!(
-            "it is {:?}, and this gateway allows {:?} at most to this caller; the operator sets \
-             `limits.max_network` and the key's `--max-network`",
-            asked.name(),
-            most.name()
-        );
-        return Err(Problem::invalid("network", message));
-    }
-    Ok(asked)
 }
 
 async fn connectors(

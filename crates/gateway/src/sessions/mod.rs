@@ -17,6 +17,7 @@ pub(crate) mod fork;
 pub(crate) mod inputs;
 mod limits;
 pub(crate) mod manage;
+mod network;
 pub(crate) mod ports;
 pub(crate) mod processes;
 pub(crate) mod run;

@@ -5,6 +5,7 @@ pub(crate) mod connections;
 pub(crate) mod console;
 pub(crate) mod containers;
 mod forwarder;
+pub(crate) mod network;
 pub(crate) mod responses;
 pub(crate) mod sessions;
 pub(crate) mod skills;

@@ -9,6 +9,7 @@ mod files;
 mod found;
 mod lifetime;
 mod load;
+mod network;
 mod records;
 mod skills;
 mod support;

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::{Api, block_on, served, until};
 
 /// A server of the host that answers everything in the same way; its port.
-fn server() -> u16 {
+pub(crate) fn server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

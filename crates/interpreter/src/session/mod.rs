@@ -62,6 +62,8 @@ pub use program::{ProgramRun, SandboxProgram};
 pub use runtime::command::CommandEnd;
 pub(crate) use runtime::command::{CommandOrder, CommandResult, Listener};
 pub use runtime::usage::SessionUsage;
+#[cfg(feature = "egress")]
+pub use runtime::way_out::is_reserved_variable;
 pub use until::until;
 
 use actor::Actor;

@@ -16,16 +16,16 @@ use cellblock_testkit::{pip_wheel, require};
 
 use crate::support::{block_on, interpreter, run, value};
 
-const SECRET: &str = "opensesame-4711-opensesame";
+pub(crate) const SECRET: &str = "opensesame-4711-opensesame";
 
 /// A server of the host that remembers what it is asked.
-struct OriginServer {
-    port: u16,
+pub(crate) struct OriginServer {
+    pub(crate) port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl OriginServer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::serving(|_| (200, "text/plain", b"hello".to_vec()))
     }
 
@@ -44,11 +44,11 @@ impl OriginServer {
         Self { port, heads }
     }
 
-    fn rule(&self) -> AllowRule {
+    pub(crate) fn rule(&self) -> AllowRule {
         format!("127.0.0.1:{}", self.port).parse().unwrap()
     }
 
-    fn heard(&self) -> Vec<String> {
+    pub(crate) fn heard(&self) -> Vec<String> {
         self.heads.lock().clone()
     }
 }
@@ -74,7 +74,7 @@ fn answer(
     Ok(head)
 }
 
-async fn with_egress(policy: Option<EgressPolicy>) -> Session {
+pub(crate) async fn with_egress(policy: Option<EgressPolicy>) -> Session {
     let interpreter = interpreter().await;
     interpreter.session(SessionOptions {
         limits: Some(Limits {
@@ -86,7 +86,7 @@ async fn with_egress(policy: Option<EgressPolicy>) -> Session {
     })
 }
 
-fn allowing(rule: AllowRule) -> EgressPolicy {
+pub(crate) fn allowing(rule: AllowRule) -> EgressPolicy {
     EgressPolicy {
         allow: vec![rule],
         ..EgressPolicy::default()
@@ -251,32 +251,14 @@ fn pip_installs_from_an_index_that_is_allowed() {
     });
 }
 
-#[test]
-fn a_secret_is_added_outside_and_is_nowhere_inside() {
-    block_on(async {
-        let server = OriginServer::start();
-        let policy = EgressPolicy {
-            secrets: vec![SecretRule {
-                host: "127.0.0.1".parse().unwrap(),
-                header: "x-token".to_owned(),
-                value: EgressSecret::new(SECRET),
-                allow_http: false,
-            }],
-            ..allowing(server.rule())
-        };
-        let session = with_egress(Some(policy)).await;
-        let url = format!("http://127.0.0.1:{}/", server.port);
-        assert_eq!(value(&session, &fetch(&url)).await, "hello");
-        let heads = server.heard();
-        assert!(
-            heads[0].to_lowercase().contains(&format!("x-token: {SECRET}")),
-            "{heads:?}"
-        );
-        let (first, second) = SECRET.split_at(13);
-        let backwards: String = second.chars().rev().collect();
-        // The code never puts the halves together, so that it does not find itself.
-        let search = format!(
-            "import os
+/// Code that looks for a secret in its environment, its memory and its files. Its value is the places, and
+/// whether it has searched enough.
+pub(crate) fn search(secret: &str) -> String {
+    let (first, second) = secret.split_at(13);
+    let backwards: String = second.chars().rev().collect();
+    // The code never puts the halves together, so that it does not find itself.
+    format!(
+        "import os
 first, second = {first:?}.encode(), {backwards:?}.encode()
 def holds(part):
     at = part.find(first)
@@ -310,8 +292,31 @@ for root in ('/tmp', '/workspace'):
             except OSError:
                 pass
 str((places, searched > 50_000_000))"
+    )
+}
+
+#[test]
+fn a_secret_is_added_outside_and_is_nowhere_inside() {
+    block_on(async {
+        let server = OriginServer::start();
+        let policy = EgressPolicy {
+            secrets: vec![SecretRule {
+                host: "127.0.0.1".parse().unwrap(),
+                header: "x-token".to_owned(),
+                value: EgressSecret::new(SECRET),
+                allow_http: false,
+            }],
+            ..allowing(server.rule())
+        };
+        let session = with_egress(Some(policy)).await;
+        let url = format!("http://127.0.0.1:{}/", server.port);
+        assert_eq!(value(&session, &fetch(&url)).await, "hello");
+        let heads = server.heard();
+        assert!(
+            heads[0].to_lowercase().contains(&format!("x-token: {SECRET}")),
+            "{heads:?}"
         );
-        assert_eq!(value(&session, &search).await, "([], True)");
+        assert_eq!(value(&session, &search(SECRET)).await, "([], True)");
         session.close().await.unwrap();
     });
 }

@@ -34,6 +34,7 @@ mod lineage;
 #[path = "../../../walls/tests/microvm/machine_image.rs"]
 mod machine_image;
 mod network;
+mod placeholders;
 mod ports;
 mod processes;
 mod remote;

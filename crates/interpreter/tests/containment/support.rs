@@ -7,7 +7,7 @@ use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, OpenImage, Sink};
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::egress::EgressPolicy;
+use cellblock_interpreter::egress::{DomainSecret, EgressPolicy, EgressSecret};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::project::Project;
@@ -119,7 +119,15 @@ pub(crate) async fn connected(
     bait: &str,
     connectors: Vec<Arc<dyn Connector>>,
 ) -> Session {
-    let way_out = || EgressPolicy::from_rules(["allowed.invalid"]).unwrap();
+    // Probes look for the value, and have a placeholder.
+    let way_out = || EgressPolicy {
+        domain_secrets: vec![DomainSecret {
+            host: "secret.invalid".parse().unwrap(),
+            name: "PROBE_KEY".to_owned(),
+            value: EgressSecret::new("opensesame-4711-emasesnepo"),
+        }],
+        ..EgressPolicy::from_rules(["allowed.invalid", "secret.invalid"]).unwrap()
+    };
     let options = SessionOptions {
         egress: limits
             .as_ref()

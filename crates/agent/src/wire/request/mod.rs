@@ -10,6 +10,7 @@ mod local_shell;
 mod mcp;
 mod messages;
 mod namespace;
+mod network;
 mod patch;
 mod sampling;
 mod shell;
@@ -23,6 +24,7 @@ use serde_json::Value;
 pub use anthropic::{COMMANDS, MessagesRequest};
 pub use chat::ChatRequest;
 pub use conversation::ConversationRequest;
+pub use network::NetworkAllowlist;
 pub use sampling::SamplingSettings;
 
 use fields::{Fields, RequestFields as _};

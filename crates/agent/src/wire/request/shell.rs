@@ -87,10 +87,16 @@ pub(super) fn one_container(tools: &[Tool]) -> Result<(), ApiError> {
         (Container::Id(one), Container::Id(other)) => one != other,
         (Container::Auto(one), Container::Auto(other)) => {
             let limits = (&one.memory_limit, &other.memory_limit);
+            let networks = (&one.network_policy, &other.network_policy);
             matches!(limits, (Some(one), Some(other)) if one != other)
+                || matches!(networks, (Some(one), Some(other)) if one != other)
         }
         (Container::Id(_), Container::Auto(auto)) | (Container::Auto(auto), Container::Id(_)) => {
-            auto.memory_limit.is_some() || !auto.file_ids.is_empty()
+            let plain = AutoContainer {
+                shared: auto.shared,
+                ..AutoContainer::default()
+            };
+            *auto != plain
         }
     };
     if !conflict {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, RequestFields as _};
+use super::network::NetworkAllowlist;
 use crate::wire::error::ApiError;
 use crate::wire::tool::{
     AllowedCaller, AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
@@ -173,16 +174,10 @@ pub(super) fn new_container(fields: &Fields<'_>) -> Result<AutoContainer, ApiErr
     {
         return Err(fields.unknown("memory_limit", limit, "`1g`, `4g`, `16g` or `64g`"));
     }
-    if let Some(network) = fields.fields("network_policy")? {
-        let kind = network.required("type")?;
-        if kind != "disabled" {
-            let known = "`disabled`: code has no network here";
-            return Err(network.unknown("type", &kind, known));
-        }
-    }
     Ok(AutoContainer {
         file_ids: fields.texts("file_ids")?,
         memory_limit,
+        network_policy: NetworkAllowlist::of(fields)?,
         ..AutoContainer::default()
     })
 }

@@ -219,9 +219,9 @@ fn errors_name_the_parameter() {
         ),
         (
             container(
-                json!({"type": "auto", "network_policy": {"type": "allowlist", "allowed_domains": ["a.b"]}}),
+                json!({"type": "auto", "network_policy": {"type": "allowlist", "allowed_domains": ["a:b"]}}),
             ),
-            "tools[0].container.network_policy.type",
+            "tools[0].container.network_policy.allowed_domains[0]",
             "invalid_value",
         ),
         (json!({"tool_choice": "required"}), "tool_choice", "invalid_value"),

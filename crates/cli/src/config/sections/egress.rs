@@ -25,6 +25,8 @@ pub(crate) struct EgressSection {
     pub(crate) allow: Vec<AllowRule>,
     /// Headers with secret values that the proxy adds to requests. Code never has them.
     pub(crate) secrets: Vec<SecretHeaderSection>,
+    /// Send secrets that requests bring (`domain_secrets`) unencrypted to other machines, too.
+    pub(crate) allow_http_domain_secrets: bool,
     /// Maximum number of requests of a session; unlimited by default.
     pub(crate) max_requests: Option<u64>,
     /// Maximum number of bytes of a session, in both directions together; unlimited by default.
@@ -83,6 +85,7 @@ impl EgressSection {
         EgressPolicy {
             secrets: secrets.collect(),
             allow: self.allow.clone(),
+            allow_http_domain_secrets: self.allow_http_domain_secrets,
             quotas: EgressQuotas {
                 max_requests: self.max_requests,
                 max_bytes: self.max_bytes.map(|size| size.0),

@@ -15,6 +15,7 @@ use super::cores::Cores;
 use super::room::{self, ContainerRoom, RoomPermit};
 use crate::options::ContainerOptions;
 use crate::state::Gateway;
+use crate::state::network::AllowedNetwork;
 
 /// Keeps a container from expiring.
 pub(crate) type HeldContainer = hosting::ResidentGuard<LiveContainer>;
@@ -35,6 +36,8 @@ pub(crate) struct LiveContainer {
     /// Whether a response made it for itself, rather than a client by name.
     pub(crate) auto: bool,
     pub(crate) memory_limit: Option<String>,
+    /// Hosts that its code reaches, with their secrets, which exist nowhere else.
+    pub(crate) network: Option<AllowedNetwork>,
     /// The first container of its response, where it is one of a call beside the first.
     pub(crate) beside: Option<String>,
     pub(crate) idle: Duration,

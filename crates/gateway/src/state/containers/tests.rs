@@ -91,6 +91,7 @@ impl Bench {
         let live = LiveContainer {
             auto,
             memory_limit: None,
+            network: None,
             beside: None,
             idle: IDLE,
             brief: auto.then_some(BRIEF),

@@ -110,7 +110,8 @@ impl Actor {
         if self.contents.volume.is_some() {
             return Err(ForkError::refused(&Obstacle::Volume).into());
         }
-        if self.runtime.limits.network == NetworkPolicy::Egress {
+        // A copied machine would listen where nothing of the host answers.
+        if backend_suspends && self.runtime.limits.network == NetworkPolicy::Egress {
             return Err(ForkError::refused(&Obstacle::Egress).into());
         }
         self.runtime.ready(&mut self.contents, &mut self.journal).await?;
@@ -264,6 +265,7 @@ impl Actor {
             .unusable_setup
             .clone_from(&self.runtime.unusable_setup);
         actor.runtime.bundles.clone_from(&self.runtime.bundles);
+        self.runtime.branch_way_out(&mut actor.runtime, &actor.journal.id);
         SessionSeed {
             session,
             actor,

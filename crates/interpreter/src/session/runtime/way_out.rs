@@ -45,7 +45,7 @@ pub(in crate::session) struct WayOut {
 
 #[derive(Debug)]
 struct OpenWayOut {
-    /// Variables that name the proxy to programs.
+    /// Variables that name the proxy to programs, and those with placeholders of secrets.
     env: BTreeMap<String, String>,
     _serving: AbortOnDropHandle<()>,
 }
@@ -79,7 +79,7 @@ impl Runtime {
             .iter()
             .filter(|host| !policy.allow.iter().any(|rule| rule.host.to_string() == **host));
         let inside: Vec<_> = inside.copied().collect();
-        let env = environment(&inside.join(","));
+        let mut env = environment(&inside.join(","));
         let sink = self.sink();
         let proxy = match &self.way_out.proxy {
             Some(proxy) => proxy.clone(),
@@ -89,6 +89,7 @@ impl Runtime {
                 .insert(EgressProxy::new(policy.clone(), &*journal.id, Some(sink))?)
                 .clone(),
         };
+        env.extend(proxy.variables());
         let listener = sandbox.guest().link().listen(PORT).await?;
         let certificates = proxy.bundle_pem();
         sandbox
@@ -100,6 +101,12 @@ impl Runtime {
             _serving: AbortOnDropHandle::new(tokio::spawn(serve(listener, proxy))),
         });
         Ok(())
+    }
+
+    /// Gives a fork, whose memory is a copy, the placeholders and certificates that it knows.
+    pub(in crate::session) fn branch_way_out(&self, fork: &mut Self, session: &str) {
+        let proxy = self.way_out.proxy.as_ref();
+        fork.way_out.proxy = proxy.map(|proxy| proxy.branch(session, Some(fork.sink())));
     }
 
     /// Counts each request, and records it where the session's host wants that.
@@ -145,6 +152,16 @@ impl Runtime {
     pub(in crate::session) fn way_out_env(&self) -> &BTreeMap<String, String> {
         self.way_out.open.as_ref().map_or(&NONE, |open| &open.env)
     }
+}
+
+/// Returns whether an environment variable is one by which programs find the way out, or their own files.
+pub fn is_reserved_variable(name: &str) -> bool {
+    const FILES: [&str; 4] = ["HOME", "PATH", "PWD", "TMPDIR"];
+    FILES.contains(&name)
+        || ["CELLBLOCK_", "LD_", "PYTHON"]
+            .iter()
+            .any(|start| name.starts_with(start))
+        || environment("").contains_key(name)
 }
 
 /// Serves connections until the sandbox ends.
