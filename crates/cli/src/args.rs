@@ -136,7 +136,7 @@ pub(crate) struct RunArgs {
     /// Install an additional package, as a requirement such as `lifelines` or `lifelines>=0.30`
     #[arg(long = "require", value_name = "PKG", value_parser = parse_requirement)]
     pub(crate) requirements: Vec<String>,
-    /// Let code read this skill in `/mnt/skills`: the name of one that was added, or the path of a
+    /// Let code read this skill in `/skills`: the name of one that was added, or the path of a
     /// folder or a zip; repeat it for several
     #[arg(long = "skill", value_name = "NAME|PATH")]
     pub(crate) skills: Vec<PathBuf>,

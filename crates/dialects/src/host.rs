@@ -92,7 +92,7 @@ pub struct SessionWish {
     pub prelude: Vec<String>,
     /// Code of the dialect that prepares the session, before that of the server.
     pub setup: Vec<SetupSnippet>,
-    /// Skills that code finds in `/mnt/skills`.
+    /// Skills that code finds in `/skills`.
     pub skills: Vec<SessionSkill>,
 }
 

@@ -85,13 +85,13 @@ const DIRECTORIES: [&str; 10] = [
 ];
 /// Target of `/cellblock`: inputs of derivations, in each room's own read-only directory.
 const INPUTS: &str = "/tmp/data/.cellblock";
-/// Target of `/mnt/skills`: the skills of each room's session, in the same read-only directory.
+/// Target of `/skills`: the skills of each room's session, in the same read-only directory.
 pub const SKILLS: &str = "/tmp/data/.skills";
 /// Links of the tree with their targets. Many models use `/mnt/data`, as in OpenAI's interpreter.
 pub const LINKS: [(&str, &str); 3] = [
     ("cellblock", INPUTS),
     ("mnt/data", "/workspace"),
-    ("mnt/skills", SKILLS),
+    ("skills", SKILLS),
 ];
 /// Another place of `/workspace`: programs written for E2B's sandboxes have their files there. It
 /// is a mount rather than a link so that the working directory of such a program has that name.

@@ -150,7 +150,7 @@ impl RoomDir {
     /// Returns the real location of a path inside the room.
     pub fn real(&self, path: &str) -> PathBuf {
         for (usual, moved) in [
-            ("/mnt/skills", self.data().join(".skills")),
+            ("/skills", self.data().join(".skills")),
             ("/tmp/data", self.data()),
             ("/tmp", self.tmp()),
             ("/workspace", self.workspace()),

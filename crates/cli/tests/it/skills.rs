@@ -40,7 +40,7 @@ fn a_skill_is_added_in_versions_shown_used_and_removed() -> Result<()> {
         "{shown:?}"
     );
 
-    let code = format!("print(open('/mnt/skills/{name}/hello.txt').read())");
+    let code = format!("print(open('/skills/{name}/hello.txt').read())");
     let (status, report) = answer(&run(["--json", "--skill", &name, "-c", &code])?.run()?)?;
     assert_eq!(
         (status, &report["stdout"]),
@@ -89,7 +89,7 @@ fn a_spreadsheet_report_has_formulas_that_agree_with_its_totals() -> Result<()> 
     let code = r#"
 import subprocess, openpyxl
 open("data.csv", "w").write("region,amount\nnorth,10.5\nsouth,20\nnorth,2\n")
-script = "/mnt/skills/spreadsheet-report/scripts/report.py"
+script = "/skills/spreadsheet-report/scripts/report.py"
 subprocess.run(["python", script, "data.csv", "r.xlsx", "--group", "region", "--value", "amount"], check=True)
 summary = openpyxl.load_workbook("r.xlsx")["Summary"]
 print([[cell.value for cell in row] for row in summary.iter_rows(min_row=2, max_col=3)])
@@ -115,7 +115,7 @@ outline = {"title": "First quarter", "slides": [
                                            "series": {"2026": [11.2, 12.7]}}},
 ]}
 json.dump(outline, open("o.json", "w"))
-script = "/mnt/skills/slide-deck/scripts/deck.py"
+script = "/skills/slide-deck/scripts/deck.py"
 subprocess.run(["python", script, "o.json", "d.pptx"], check=True)
 deck = Presentation("d.pptx")
 print(deck.slides[1].notes_slide.notes_text_frame.text)
@@ -143,7 +143,7 @@ form.checkbox(name="agree", x=50, y=650, buttonStyle="check")
 form.choice(name="size", x=50, y=600, options=["S", "M"], value="S", width=80, height=20)
 canvas.drawString(50, 750, "Form")
 canvas.save()
-script = "/mnt/skills/pdf-form/scripts/form.py"
+script = "/skills/pdf-form/scripts/form.py"
 def run(*arguments):
     return subprocess.run(["python", script, *arguments], capture_output=True, text=True)
 print({name: field["kind"] for name, field in json.loads(run("list", "form.pdf").stdout).items()})

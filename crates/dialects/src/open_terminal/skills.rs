@@ -1,4 +1,4 @@
-//! `/skills`: the skills that a chat's sandbox has, in `/mnt/skills`.
+//! `/skills`: the skills that a chat's sandbox has, in `/skills`.
 
 use axum::Json;
 use axum::extract::State;

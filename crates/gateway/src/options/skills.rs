@@ -7,7 +7,7 @@ use cellblock_interpreter::skill::SkillBundle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Skills: folders of instructions and files that sessions find in `/mnt/skills`, `/v1/skills`.
+/// Skills: folders of instructions and files that sessions find in `/skills`, `/v1/skills`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillOptions {

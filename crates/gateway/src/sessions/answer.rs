@@ -38,7 +38,7 @@ pub(crate) struct SessionAnswer {
     /// Project whose datasets its code can publish and load.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
-    /// Skills that its code finds in `/mnt/skills`.
+    /// Skills that its code finds in `/skills`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skills: Vec<SkillAnswer>,
     /// Volume whose files it has in `/workspace/volume`.

@@ -93,7 +93,7 @@ pub(crate) struct CreateRequest {
     project: Option<String>,
     /// Datasets of the project that code may load without having looked at them, by slug.
     seen: Vec<String>,
-    /// Skills that code finds in `/mnt/skills`, each a `skill_reference` or `inline`, as in `POST
+    /// Skills that code finds in `/skills`, each a `skill_reference` or `inline`, as in `POST
     /// /v1/containers`. A derivation has none.
     #[schema(value_type = Vec<Object>)]
     skills: Vec<Value>,

@@ -226,8 +226,8 @@ fn code_of_a_container_reads_its_skills_and_the_model_hears_of_them() {
         let container = made["id"].as_str().unwrap();
         // Deleting a skill changes nothing for those who have it.
         bench.delete(&format!("skills/{id}")).await.ok();
-        let code = "print(open('/mnt/skills/report/words.txt').read(), \
-                    open('/mnt/skills/house-style/SKILL.md').read())";
+        let code = "print(open('/skills/report/words.txt').read(), \
+                    open('/skills/house-style/SKILL.md').read())";
         let model = "skilled";
         let script = bench.script(model, [runs("c", code), ScriptedAnswer::new().text("Done.")]);
         let response = bench.respond(model, &json!("go"), &json!(container)).await.ok();
@@ -235,8 +235,8 @@ fn code_of_a_container_reads_its_skills_and_the_model_hears_of_them() {
         assert!(logs.contains("stored") && logs.contains("Inside."), "{logs}");
         let instructions = script.asked()[0].instructions.clone().unwrap();
         for line in [
-            "- `report` (`/mnt/skills/report/SKILL.md`): Does report.",
-            "- `house-style` (`/mnt/skills/house-style/SKILL.md`): How we write.",
+            "- `report` (`/skills/report/SKILL.md`): Does report.",
+            "- `house-style` (`/skills/house-style/SKILL.md`): How we write.",
         ] {
             assert!(instructions.contains(line), "{instructions}");
         }

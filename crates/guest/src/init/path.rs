@@ -63,7 +63,7 @@ pub(super) struct RootPath<'a> {
 }
 
 /// Directory in which code finds skills.
-const SKILLS: &str = "/mnt/skills";
+const SKILLS: &str = "/skills";
 
 const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
@@ -131,7 +131,7 @@ impl Roots {
         }
         for (prefix, root, folder) in [
             // Its link leads there, and links are not followed.
-            ("mnt/skills", data, ".skills"),
+            ("skills", data, ".skills"),
             ("tmp/data", data, "."),
             ("tmp", &self.tmp, "."),
             ("workspace", &self.workspace, "."),
@@ -296,7 +296,7 @@ mod tests {
             rustix::fs::open(&path, DIRECTORY, Mode::empty()).unwrap()
         };
         let roots = Roots::of(open("workspace"), open("tmp"), open("data"));
-        let place = roots.place("/mnt/skills/one/SKILL.md").unwrap();
+        let place = roots.place("/skills/one/SKILL.md").unwrap();
         let file = place.open(OFlags::RDONLY, Mode::empty()).unwrap();
         assert_eq!(
             std::io::read_to_string(std::fs::File::from(file)).unwrap(),
@@ -304,16 +304,16 @@ mod tests {
         );
         assert!(
             roots
-                .place("/mnt/skills")
+                .place("/skills")
                 .unwrap()
                 .open(DIRECTORY, Mode::empty())
                 .is_ok()
         );
-        for path in ["/mnt/skills/one/SKILL.md", "/mnt//skills/./x", "/mnt/skills"] {
+        for path in ["/skills/one/SKILL.md", "//skills/./x", "/skills"] {
             assert_eq!(roots.place_to_change(path).unwrap_err().code, "denied", "{path}");
         }
-        assert_eq!(roots.place("/mnt/skills/../x").unwrap_err().code, "path");
-        assert_eq!(roots.place("/mnt/skillset").unwrap_err().code, "path");
+        assert_eq!(roots.place("/skills/../x").unwrap_err().code, "path");
+        assert_eq!(roots.place("/skillset").unwrap_err().code, "path");
     }
 
     #[test]

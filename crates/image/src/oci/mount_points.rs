@@ -27,7 +27,7 @@ const FILES: [&str; 4] = ["etc/passwd", "etc/group", "etc/hosts", "etc/nsswitch.
 const LINKS: [(&str, &str); 3] = [
     ("cellblock", "/tmp/data/.cellblock"),
     ("mnt/data", "/workspace"),
-    ("mnt/skills", "/tmp/data/.skills"),
+    ("skills", "/tmp/data/.skills"),
 ];
 /// Folders whose files are memory or a kernel's in every sandbox; what an image has in them is never seen.
 const EMPTY: [&str; 7] = [

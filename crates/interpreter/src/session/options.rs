@@ -58,7 +58,7 @@ pub struct SessionOptions {
     /// Takes a record of each request to a host; none are kept by default.
     #[cfg(feature = "egress")]
     pub egress_log: Option<Arc<dyn EgressLog>>,
-    /// Skills that code finds in `/mnt/skills`, each in a folder with its name.
+    /// Skills that code finds in `/skills`, each in a folder with its name.
     pub skills: Vec<SessionSkill>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,

@@ -41,10 +41,10 @@ mod tests {
 
     #[test]
     fn skills_are_announced_by_name_description_and_path() {
-        let text = announcement([("pdf-form", "Fills\n  forms.\u{202e}", "/mnt/skills/pdf-form")]).unwrap();
+        let text = announcement([("pdf-form", "Fills\n  forms.\u{202e}", "/skills/pdf-form")]).unwrap();
         assert!(text.starts_with("## Skills\n"), "{text}");
         assert!(
-            text.ends_with("\n\n- `pdf-form` (`/mnt/skills/pdf-form/SKILL.md`): Fills forms."),
+            text.ends_with("\n\n- `pdf-form` (`/skills/pdf-form/SKILL.md`): Fills forms."),
             "{text}"
         );
     }

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(numbers, [1, 2, 3]);
         let opened = library.open(&versions[1]).await.unwrap();
         assert!(opened.bundle.instructions().await.unwrap().ends_with("two"));
-        assert_eq!((&*opened.version, &*opened.folder()), ("2", "/mnt/skills/report"));
+        assert_eq!((&*opened.version, &*opened.folder()), ("2", "/skills/report"));
         assert!(library.remove("report").await.unwrap());
         assert!(!library.remove("report").await.unwrap());
         assert_eq!(library.find("report").await.unwrap(), None);

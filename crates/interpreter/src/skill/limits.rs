@@ -1,7 +1,7 @@
 //! Limits of a skill, and where sessions find it.
 
 /// Directory in which code finds the skills of its session, each in a folder with its name.
-pub const SKILLS_FOLDER: &str = "/mnt/skills";
+pub const SKILLS_FOLDER: &str = "/skills";
 /// Maximum size of an uploaded archive.
 pub const MAX_ARCHIVE: u64 = 50 << 20;
 /// Maximum number of files.

@@ -1,8 +1,8 @@
-//! Skills: folders of instructions and files that sessions find, read-only, in `/mnt/skills`.
+//! Skills: folders of instructions and files that sessions find, read-only, in `/skills`.
 //!
 //! ```text
 //! zip, files or folder ──SkillPackage──> one plain zip in the artifact store ──SkillBundle──> SessionSkill
-//!                                                                    /mnt/skills/<name> in sandboxes <─┘
+//!                                                                    /skills/<name> in sandboxes <─┘
 //! ```
 //!
 //! An upload is hostile: it is taken apart file by file, checked, and packed again. Only the result

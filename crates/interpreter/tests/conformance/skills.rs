@@ -13,7 +13,7 @@ use crate::support::{block_on, interpreter, run, store, value};
 
 const MANIFEST: &str = "---\nname: report\ndescription: Writes reports.\n---\nRead on.\n";
 /// Reads a file of the skill.
-const READ: &str = "open('/mnt/skills/report/data/words.txt').read()";
+const READ: &str = "open('/skills/report/data/words.txt').read()";
 
 async fn skill(words: &str) -> SessionSkill {
     let folder = tempfile::tempdir().unwrap();
@@ -38,12 +38,12 @@ fn code_programs_and_hosts_read_a_skill_and_none_of_them_changes_it() {
     block_on(async {
         let session = skilled("one").await;
         assert_eq!(value(&session, READ).await, "one");
-        let program = "import subprocess\nsubprocess.run(['python', '/mnt/skills/report/run.py'], \
+        let program = "import subprocess\nsubprocess.run(['python', '/skills/report/run.py'], \
                        capture_output=True, text=True).stdout";
         assert_eq!(value(&session, program).await, "42\n");
         let changes = "\
 import os, shutil
-folder = '/mnt/skills/report/'
+folder = '/skills/report/'
 def refused(change, *arguments):
     try:
         change(*arguments)
@@ -55,18 +55,17 @@ all([
     refused(open, folder + 'new', 'w'),
     refused(os.remove, folder + 'SKILL.md'),
     refused(os.rename, folder + 'data', folder + 'other'),
-    refused(os.mkdir, '/mnt/skills/other'),
+    refused(os.mkdir, '/skills/other'),
     refused(os.chmod, folder + 'SKILL.md', 0o777),
     refused(os.symlink, '/etc/passwd', folder + 'link'),
     refused(shutil.rmtree, folder),
 ])";
         assert_eq!(value(&session, changes).await, true);
-        let path = "/mnt/skills/report/SKILL.md";
+        let path = "/skills/report/SKILL.md";
         assert_eq!(session.read_file(path).await.unwrap(), MANIFEST.as_bytes());
-        let listed = session.list_files("/mnt/skills", 10).await.unwrap();
+        let listed = session.list_files("/skills", 10).await.unwrap();
         let listed: Vec<_> = listed.files.iter().map(|file| file.path.as_str()).collect();
-        let expected =
-            ["SKILL.md", "data/words.txt", "run.py"].map(|name| format!("/mnt/skills/report/{name}"));
+        let expected = ["SKILL.md", "data/words.txt", "run.py"].map(|name| format!("/skills/report/{name}"));
         assert_eq!(listed, expected);
         for path in [
             path,
@@ -125,10 +124,10 @@ fn sessions_without_skills_have_no_folder_for_them() {
     block_on(async {
         let session = crate::support::session().await;
         assert_eq!(
-            value(&session, "import os\nos.path.exists('/mnt/skills')").await,
+            value(&session, "import os\nos.path.exists('/skills')").await,
             false
         );
-        assert!(session.read_file("/mnt/skills/report/SKILL.md").await.is_err());
+        assert!(session.read_file("/skills/report/SKILL.md").await.is_err());
     });
 }
 

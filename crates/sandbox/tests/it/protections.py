@@ -97,14 +97,14 @@ def pid_namespace():
 
 def mount_namespace():
     """The tree holds what it should, read-only but for the room's own directories."""
-    allowed = {"bin", "cellblock", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "mnt", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
+    allowed = {"bin", "cellblock", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "mnt", "opt", "proc", "sbin", "skills", "sys", "tmp", "usr", "workspace"}
     bad = sorted(set(os.listdir("/")) - allowed)
     bad += [path for path in ("/root", "/var", "/run", "/boot", "/srv") if os.path.exists(path)]
-    bad += sorted(set(os.listdir("/mnt")) - {"data", "skills"})
+    bad += sorted(set(os.listdir("/mnt")) - {"data"})
     if os.path.realpath("/mnt/data") != "/workspace":
         bad.append("/mnt/data is not /workspace")
-    if os.path.realpath("/mnt/skills") != "/tmp/data/.skills":
-        bad.append("/mnt/skills is not below /tmp/data")
+    if os.path.realpath("/skills") != "/tmp/data/.skills":
+        bad.append("/skills is not below /tmp/data")
     if not os.path.samefile("/home/user", "/workspace"):
         bad.append("/home/user is not /workspace")
     bad += sorted(set(os.listdir("/usr")) - {"bin", "lib", "lib32", "lib64", "libx32", "share"})

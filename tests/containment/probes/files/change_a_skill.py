@@ -10,7 +10,7 @@ from pathlib import Path
 from calls import libc
 from probe import held, reached
 
-SKILL = Path("/mnt/skills/probe")
+SKILL = Path("/skills/probe")
 MS_REMOUNT, MS_BIND = 32, 4096
 
 if not (SKILL / "SKILL.md").exists():

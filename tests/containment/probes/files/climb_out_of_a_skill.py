@@ -7,7 +7,7 @@ from pathlib import Path
 
 from probe import held, reached, seen
 
-SKILLS = Path("/mnt/skills")
+SKILLS = Path("/skills")
 
 if not SKILLS.exists():
     if Path("/opt/cellblock").exists():

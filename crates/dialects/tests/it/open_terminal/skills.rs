@@ -60,7 +60,7 @@ fn a_chat_lists_reads_and_runs_the_skills_of_its_key_alone() {
         let chat = Chat::new(&server);
         let listed = json!({
             "id": "terminal:report", "name": "report", "description": "Writes reports.",
-            "location": "/mnt/skills/report/SKILL.md", "scope": "user",
+            "location": "/skills/report/SKILL.md", "scope": "user",
         });
         assert_eq!(chat.read("/skills").await, json!([listed]));
         let mut read = listed;
@@ -70,7 +70,7 @@ fn a_chat_lists_reads_and_runs_the_skills_of_its_key_alone() {
         let (status, answer) = chat.get("/skills/read?name=other").await;
         assert_eq!(status, 404, "{answer}");
         let code = "import subprocess\n\
-                    subprocess.run(['python', '/mnt/skills/report/scripts/run.py'], capture_output=True, \
+                    subprocess.run(['python', '/skills/report/scripts/run.py'], capture_output=True, \
                     text=True).stdout";
         let ran = chat.done("/python", json!({"code": code})).await;
         assert!(ran.to_string().contains("42"), "{ran}");

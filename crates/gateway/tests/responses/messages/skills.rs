@@ -81,7 +81,7 @@ fn a_skill_has_the_forms_of_the_api_and_its_latest_version_counts() {
 #[test]
 fn code_of_a_message_reads_its_skills_and_the_answer_names_their_versions() {
     block_on(async {
-        let code = "print(open('/mnt/skills/report/SKILL.md').read())";
+        let code = "print(open('/skills/report/SKILL.md').read())";
         let (server, provider) =
             scripted([runs("c1", code), says("Done."), runs("c2", code), says("Again.")]).await;
         let id = upload(&server, "skills", "First.").await["id"].clone();
@@ -92,7 +92,7 @@ fn code_of_a_message_reads_its_skills_and_the_answer_names_their_versions() {
         assert_eq!(first["container"]["skills"], expected, "{first}");
         let told = provider.asked()[0].instructions.clone().unwrap();
         assert!(
-            told.contains("- `report` (`/mnt/skills/report/SKILL.md`): Writes reports."),
+            told.contains("- `report` (`/skills/report/SKILL.md`): Writes reports."),
             "{told}"
         );
 
@@ -168,7 +168,7 @@ fn skills_that_the_operator_shares_are_everybodys_and_nobody_changes_them() {
             .unwrap();
         let store = interpreter().await.store();
         let shared = load_shared(store, &[folder.path().to_owned()]).await.unwrap();
-        let code = "print(open('/mnt/skills/pptx/SKILL.md').read())";
+        let code = "print(open('/skills/pptx/SKILL.md').read())";
         let provider =
             cellblock_agent::provider::scripted::ScriptedProvider::new([runs("c1", code), says("Done.")]);
         let server = serve_with(Arc::new(provider), |options| options.skills.shared = shared).await;
