@@ -180,12 +180,12 @@ mod tests {
             (" a\n*** End of File\n-b", "the next section begins with `@@`"),
             ("*** End of File", "has no lines"),
         ] {
-            let told = update(diff).unwrap_err();
-            assert!(told.contains(problem), "{diff:?}: {told}");
+            let error = update(diff).unwrap_err();
+            assert!(error.contains(problem), "{diff:?}: {error}");
         }
         for path in ["/etc/passwd", "../a", "a/../../b", ""] {
-            let told = operation(&json!({"type": "delete_file", "path": path}).to_string()).unwrap_err();
-            assert!(told.contains("not below the workspace"), "{path}: {told}");
+            let error = operation(&json!({"type": "delete_file", "path": path}).to_string()).unwrap_err();
+            assert!(error.contains("not below the workspace"), "{path}: {error}");
         }
         let plain = operation(&json!({"type": "create_file", "path": "a", "diff": "x"}).to_string());
         assert!(plain.unwrap_err().contains("begins with `+`"));

@@ -34,7 +34,7 @@ pub use body::{BodyError, whole as whole_body};
 pub(crate) use options::HttpFunction;
 pub use options::{HttpFunctions, RequestOptions};
 use options::{RetryOptions, written_secrets};
-pub(crate) use plan::Operation;
+pub(crate) use plan::HttpOperation;
 pub use retry_after::retry_after;
 
 /// A connector of the type `http`.
@@ -47,7 +47,7 @@ pub struct HttpConnector {
     client: OnceLock<Client>,
     turns: Option<Turns>,
     retries: RetryOptions,
-    operations: IndexMap<String, Arc<Operation>>,
+    operations: IndexMap<String, Arc<HttpOperation>>,
     redaction: Redaction,
 }
 
@@ -85,7 +85,7 @@ impl HttpConnector {
         secrets: &BTreeMap<String, String>,
     ) -> Result<Self, Vec<OptionMistake>> {
         let functions = options.own.functions.iter().map(|(function, written)| {
-            let operation = Operation::new(function, written, None, &options.shared, secrets);
+            let operation = HttpOperation::new(function, written, None, &options.shared, secrets);
             let at = |mistake: OptionMistake| mistake.within(&["functions", function]);
             let operation = operation.map_err(|wrong| wrong.into_iter().map(at).collect());
             (function.clone(), operation)
@@ -99,7 +99,7 @@ impl HttpConnector {
         calls: &CallOptions,
         options: &RequestOptions,
         secrets: &BTreeMap<String, String>,
-        functions: impl Iterator<Item = (String, Result<Operation, Vec<OptionMistake>>)>,
+        functions: impl Iterator<Item = (String, Result<HttpOperation, Vec<OptionMistake>>)>,
     ) -> Result<Self, Vec<OptionMistake>> {
         let mut mistakes = Vec::new();
         let base = base(options).map_err(|text| mistakes.push(OptionMistake::new(&["base_url"], text)));
@@ -138,7 +138,7 @@ impl HttpConnector {
 
     async fn call(
         &self,
-        operation: &Arc<Operation>,
+        operation: &Arc<HttpOperation>,
         arguments: Map<String, Value>,
         until: Instant,
     ) -> Result<FetchAnswer, ConnectorError> {

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::HttpConnector;
 use super::body::{self, BodyError};
-use super::plan::{Operation, PagePlan};
+use super::plan::{HttpOperation, PagePlan};
 use crate::rows::RowsRead;
 use crate::template::plain;
 
@@ -31,7 +31,7 @@ impl HttpConnector {
     /// Fetches all pages.
     pub(super) async fn fetched(
         &self,
-        operation: &Arc<Operation>,
+        operation: &Arc<HttpOperation>,
         arguments: &Map<String, Value>,
         until: Instant,
     ) -> Result<FetchAnswer, ConnectorError> {
@@ -96,7 +96,7 @@ impl HttpConnector {
 
     async fn finished(
         &self,
-        operation: &Arc<Operation>,
+        operation: &Arc<HttpOperation>,
         rows: Option<RowsRead>,
         value: Value,
         place: Option<LargeAnswer>,
@@ -118,7 +118,7 @@ impl HttpConnector {
     /// Returns the URL of the next page, which is below `base_url`.
     fn next(
         &self,
-        operation: &Operation,
+        operation: &HttpOperation,
         pages: &PagePlan,
         first: &Url,
         next: &str,
@@ -197,7 +197,7 @@ fn whole_value(document: &Blob) -> Result<FetchAnswer, ConnectorError> {
 }
 
 /// Reads a page.
-fn read(operation: &Operation, page: &Blob, rows: Option<RowsRead>) -> Result<PageProgress, String> {
+fn read(operation: &HttpOperation, page: &Blob, rows: Option<RowsRead>) -> Result<PageProgress, String> {
     let value = match page {
         Blob::Memory(page) if page.trim_ascii().is_empty() && rows.is_none() => Ok(Value::Null),
         Blob::Memory(page) => serde_json::from_slice(page),

@@ -29,7 +29,7 @@ const OWN: [&str; 8] = [
 
 /// A function.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct HttpOperation {
     pub(super) card: Card,
     pub(super) method: Method,
     pub(super) path: Template,
@@ -51,7 +51,7 @@ pub(super) struct PagePlan {
     pub(super) most: u32,
 }
 
-impl Operation {
+impl HttpOperation {
     pub(super) fn reads(&self) -> bool {
         self.card.effect == FetchEffect::Reads
     }

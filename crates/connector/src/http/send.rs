@@ -11,7 +11,7 @@ use reqwest::{Client, Request, Response, redirect};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::plan::Operation;
+use super::plan::HttpOperation;
 use super::retry_after::retry_after;
 use super::{HttpConnector, body};
 use crate::address::{PrivateAddress, PublicOnly};
@@ -28,7 +28,7 @@ impl HttpConnector {
     /// Returns the request of a call.
     pub(super) fn request(
         &self,
-        operation: &Operation,
+        operation: &HttpOperation,
         arguments: &Map<String, Value>,
     ) -> Result<Request, ConnectorError> {
         let invalid = |text: String| self.failed(ConnectorErrorKind::InvalidParameter, &text);
@@ -81,7 +81,7 @@ impl HttpConnector {
 
     fn headers(
         &self,
-        operation: &Operation,
+        operation: &HttpOperation,
         arguments: &Map<String, Value>,
     ) -> Result<HeaderMap, ConnectorError> {
         let mut headers = HeaderMap::new();

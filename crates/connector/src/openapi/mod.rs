@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::http::{HttpConnector, Operation, RequestOptions};
+use crate::http::{HttpConnector, HttpOperation, RequestOptions};
 use crate::options::TypeOptions;
 use crate::recipe::OptionMistake;
 use operation::FunctionPlan;
@@ -35,7 +35,8 @@ impl HttpConnector {
             ..options.shared.clone()
         };
         let functions = found.into_iter().map(|(source, plan)| {
-            let operation = Operation::new(&source.name, &plan.options, Some(plan.sent), requests, secrets);
+            let operation =
+                HttpOperation::new(&source.name, &plan.options, Some(plan.sent), requests, secrets);
             let at = |mistake: OptionMistake| {
                 let (path, message) = (mistake.path.join("."), mistake.message);
                 wrong(format!(

@@ -123,7 +123,7 @@ fn what_no_container_can_be_is_refused_by_name() {
             (
                 "network_policy",
                 json!({"type": "allowlist", "allowed_domains": ["a.example"]}),
-                "no network",
+                "max_network",
             ),
             ("skills", json!([{"type": "skill_reference"}]), "skills"),
             ("name", json!(""), "1 to 256"),
