@@ -145,6 +145,10 @@ impl Exchange {
         remove_hop_by_hop(response.headers_mut());
         // Only the proxy marks its answers.
         response.headers_mut().remove(MARK);
+        self.shared
+            .rules
+            .placeholders
+            .hide(&target, response.headers_mut());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !websocket {
                 let refusal = EgressRefusal::upstream(&target, "it switched to another protocol");

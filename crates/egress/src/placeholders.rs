@@ -1,10 +1,12 @@
 //! Placeholders in the headers of requests, which become secrets outside of the sandbox.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue};
 use rustls::crypto::ring;
 
@@ -17,6 +19,8 @@ use crate::target::EgressTarget;
 const START: &str = "placeholder_";
 /// Random bytes of a placeholder.
 const RANDOM: usize = 20;
+/// Minimum length of a secret that is hidden in responses: shorter ones occur by chance.
+const MIN_HIDDEN: usize = 8;
 /// Scheme of credentials that are encoded.
 const BASIC: &[u8] = b"Basic ";
 
@@ -77,14 +81,17 @@ impl Placeholders {
         may_carry: bool,
         headers: &mut HeaderMap,
     ) -> Result<(), EgressRefusal> {
-        let secrets: Vec<_> = self.of(target).collect();
-        if secrets.is_empty() {
+        let swaps: Vec<_> = self
+            .of(target)
+            .map(|it| (it.placeholder.as_bytes(), it.value.as_bytes()))
+            .collect();
+        if swaps.is_empty() {
             return Ok(());
         }
         let mut size = 0;
         for value in headers.values_mut() {
             let text = value.as_bytes();
-            let Some(replaced) = swap(text, &secrets).or_else(|| swap_basic(text, &secrets)) else {
+            let Some(replaced) = swap(text, &swaps).or_else(|| swap_basic(text, &swaps)) else {
                 continue;
             };
             if !(may_carry || self.allow_http) {
@@ -103,21 +110,44 @@ impl Placeholders {
         Ok(())
     }
 
+    /// Replaces the secrets for a target in the headers of its response by their placeholders: servers
+    /// repeat headers of requests, such as `Origin`.
+    pub(crate) fn hide(&self, target: &EgressTarget, headers: &mut HeaderMap) {
+        let mut swaps: Vec<_> = self
+            .of(target)
+            .map(|it| (it.value.as_bytes(), it.placeholder.as_bytes()))
+            .filter(|(value, _)| value.len() >= MIN_HIDDEN)
+            .collect();
+        if swaps.is_empty() {
+            return;
+        }
+        // A secret can begin with another one.
+        swaps.sort_by_key(|(value, _)| Reverse(value.len()));
+        for (name, value) in headers {
+            if *name == CONTENT_LENGTH {
+                continue;
+            }
+            let text = value.as_bytes();
+            let hidden = swap(text, &swaps).or_else(|| swap_basic(text, &swaps));
+            if let Some(hidden) = hidden {
+                // A placeholder is legal wherever a secret is.
+                *value = HeaderValue::from_bytes(&hidden).unwrap_or_else(|_| HeaderValue::from_static(""));
+            }
+        }
+    }
+
     fn of(&self, target: &EgressTarget) -> impl Iterator<Item = &PlaceholderSecret> {
         self.secrets.iter().filter(|it| it.host.covers(&target.host))
     }
 }
 
-/// Returns a text with secrets in place of their placeholders; `None` if it has none.
-fn swap(text: &[u8], secrets: &[&PlaceholderSecret]) -> Option<Vec<u8>> {
+/// Returns a text in which the first of each pair is replaced by the second; `None` if it has none.
+fn swap(text: &[u8], swaps: &[(&[u8], &[u8])]) -> Option<Vec<u8>> {
     let (mut swapped, mut rest, mut has_any) = (Vec::new(), text, false);
     while let [first, after @ ..] = rest {
-        if let Some(secret) = secrets
-            .iter()
-            .find(|secret| rest.starts_with(secret.placeholder.as_bytes()))
-        {
-            swapped.extend_from_slice(secret.value.as_bytes());
-            rest = &rest[secret.placeholder.len()..];
+        if let Some((from, to)) = swaps.iter().find(|(from, _)| rest.starts_with(from)) {
+            swapped.extend_from_slice(to);
+            rest = &rest[from.len()..];
             has_any = true;
         } else {
             swapped.push(*first);
@@ -128,10 +158,10 @@ fn swap(text: &[u8], secrets: &[&PlaceholderSecret]) -> Option<Vec<u8>> {
 }
 
 /// Does the same inside of `Basic` credentials, which are encoded.
-fn swap_basic(text: &[u8], secrets: &[&PlaceholderSecret]) -> Option<Vec<u8>> {
+fn swap_basic(text: &[u8], swaps: &[(&[u8], &[u8])]) -> Option<Vec<u8>> {
     let (scheme, encoded) = text.split_at_checked(BASIC.len())?;
     let encoded = scheme.eq_ignore_ascii_case(BASIC).then_some(encoded)?;
-    let swapped = swap(&STANDARD.decode(encoded.trim_ascii()).ok()?, secrets)?;
+    let swapped = swap(&STANDARD.decode(encoded.trim_ascii()).ok()?, swaps)?;
     Some([BASIC, STANDARD.encode(swapped).as_bytes()].concat())
 }
 
@@ -209,6 +239,35 @@ mod tests {
         for other in ["Basic ====", "Basic", "Bearer aGk="] {
             assert_eq!(replaced(&all, "a.example:443", other).unwrap(), other);
         }
+    }
+
+    #[test]
+    fn a_response_that_repeats_a_secret_has_its_placeholder() {
+        let all = placeholders(&[
+            ("a.example", "KEY", "hunter2-hunter2"),
+            ("a.example", "LONG", "hunter2-hunter2-hunter2"),
+            ("a.example", "LENGTH", "12345678"),
+            ("a.example", "SHORT", "ann"),
+        ]);
+        let variables = all.variables();
+        let hidden = |target: &str, name: &str, value: &str| {
+            let mut headers = HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]);
+            all.hide(&EgressTarget::parse(target, None).unwrap(), &mut headers);
+            headers[name].to_str().unwrap().to_owned()
+        };
+        let (key, long) = (&variables["KEY"], &variables["LONG"]);
+        let sent = "https://hunter2-hunter2/hunter2-hunter2-hunter2";
+        assert_eq!(
+            hidden("a.example:443", "x", sent),
+            format!("https://{key}/{long}")
+        );
+        assert_eq!(hidden("b.example:443", "x", sent), sent);
+        let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
+        let repeated = hidden("a.example:443", "x", &basic("ann:hunter2-hunter2"));
+        assert_eq!(repeated, basic(&format!("ann:{key}")));
+        assert_eq!(hidden("a.example:443", "x", "12345678"), variables["LENGTH"]);
+        assert_eq!(hidden("a.example:443", "content-length", "12345678"), "12345678");
+        assert_eq!(hidden("a.example:443", "x", "ann"), "ann");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::support::{
     Answers, Authority, OriginServer, Proxy, ProxyReply, connect, handshake, open, request, trusting,
 };
 
-const SECRET: &str = "hunter2";
+const SECRET: &str = "hunter2-hunter2";
 
 /// A server, and a proxy that allows it under three names and has a secret for all but `b.example`.
 struct Setup {
@@ -101,6 +101,18 @@ async fn placeholders_are_replaced_in_all_headers_of_each_request_and_not_in_pat
         "{}",
         reply.text()
     );
+}
+
+#[tokio::test]
+async fn a_header_that_the_host_repeats_has_the_placeholder_again() {
+    let setup = Setup::new().await;
+    let (host, key) = (setup.host("a.example"), &setup.key);
+    let mut stream = setup.inside().await;
+    let sent = format!("GET / HTTP/1.1\r\nHost: {host}\r\nOrigin: https://{key}\r\n\r\n");
+    let reply = request(&mut stream, &sent).await.unwrap();
+    assert!(setup.server.requests()[0].contains(&format!("origin: https://{SECRET}\n")));
+    let repeated = reply.header("access-control-allow-origin");
+    assert_eq!(repeated, Some(&*format!("https://{key}")), "{}", reply.head);
 }
 
 #[tokio::test]
@@ -204,7 +216,7 @@ async fn no_log_record_or_refusal_contains_the_secret() {
     let refused = request(&mut stream, &sent("TRACE")).await.unwrap();
     assert_eq!(refused.status, 403);
     let answered = request(&mut stream, &sent("GET")).await.unwrap();
-    // What the host itself repeats is not removed.
+    // What the host itself repeats in a body is not removed.
     assert!(answered.text().contains(SECRET));
     let records = setup.proxy.records(2).await;
     let shown = format!(

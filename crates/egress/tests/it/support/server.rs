@@ -29,7 +29,7 @@ pub(crate) struct OriginServer {
 
 impl OriginServer {
     /// Starts a server of plain HTTP. It answers a request with itself as text; `/bytes/N` with N
-    /// bytes of [`pattern`], `/redirect` with a redirect, and `/never` never.
+    /// bytes of [`pattern`], `/redirect` with a redirect, and `/never` never. Responses repeat `Origin`.
     pub(crate) async fn start() -> Self {
         Self::listen(serve).await
     }
@@ -151,6 +151,11 @@ async fn answer(request: Request<Incoming>, requests: &Mutex<Vec<String>>) -> Re
         None => text.into_bytes(),
     };
     let mut response = Response::new(Full::new(bytes.into()));
+    if let Some(origin) = parts.headers.get("origin") {
+        response
+            .headers_mut()
+            .insert("access-control-allow-origin", origin.clone());
+    }
     response
         .headers_mut()
         .insert("connection", "x-hop".parse().unwrap());
