@@ -6,7 +6,7 @@ use cellblock_settings::is_public;
 use http::HeaderMap;
 
 use crate::placeholders::Placeholders;
-use crate::policy::{AllowRule, EgressPolicy, EgressRestriction, PolicyError, SecretHeader};
+use crate::policy::{AllowRule, Destination, EgressPolicy, EgressRestriction, PolicyError, SecretHeader};
 use crate::refusal::EgressRefusal;
 use crate::target::{EgressTarget, TargetHost};
 
@@ -37,23 +37,13 @@ pub(crate) enum Passage {
 
 impl Rules {
     pub(crate) fn new(policy: EgressPolicy) -> Result<Self, PolicyError> {
-        let mut listed: Vec<_> = policy
-            .allow
-            .iter()
-            .take(MAX_LISTED)
-            .map(AllowRule::to_string)
-            .collect();
-        match policy.allow.len() {
-            0 => listed.push("nothing".to_owned()),
-            count if count > MAX_LISTED => listed.push(format!("and {} more", count - MAX_LISTED)),
-            _ => {}
-        }
+        let listed = listed(&policy);
         Ok(Self {
             secrets: policy.secret_headers()?,
             placeholders: Placeholders::new(&policy)?,
             allow: policy.allow,
             restriction: policy.restriction,
-            listed: listed.join(", "),
+            listed,
         })
     }
 
@@ -139,22 +129,60 @@ impl Rules {
 
     /// Returns the rules that allow a target; there is at least one.
     fn matching(&self, target: &EgressTarget) -> Result<Vec<&AllowRule>, EgressRefusal> {
+        // A session that is narrowed does not learn what else the operator allows.
+        if !self.restriction.permits_host(&target.host) {
+            return Err(EgressRefusal::restricted(target));
+        }
         let rules: Vec<_> = self
             .allow
             .iter()
             .filter(|rule| rule.allows(&target.host, target.port))
             .collect();
         if !rules.is_empty() {
-            let is_permitted = self.restriction.permits_host(&target.host);
-            is_permitted
-                .then_some(rules)
-                .ok_or_else(|| EgressRefusal::restricted(target))
+            Ok(rules)
         } else if self.allow.iter().any(|rule| rule.host.covers(&target.host)) {
             Err(EgressRefusal::port(target, &self.listed))
         } else {
             Err(EgressRefusal::host(target, &self.listed))
         }
     }
+}
+
+/// Returns the rules for a refusal; of a session that gave up all but some hosts, only these.
+fn listed(policy: &EgressPolicy) -> String {
+    let is_narrowed = policy.restriction.deny.iter().any(Destination::is_everything);
+    let mut listed: Vec<_> = if is_narrowed {
+        narrowed(policy)
+    } else {
+        policy.allow.iter().map(AllowRule::to_string).collect()
+    };
+    let count = listed.len();
+    listed.truncate(MAX_LISTED);
+    match count {
+        0 => listed.push("nothing".to_owned()),
+        count if count > MAX_LISTED => listed.push(format!("and {} more", count - MAX_LISTED)),
+        _ => {}
+    }
+    listed.join(", ")
+}
+
+/// Returns the exceptions of a restriction with the ports and methods of their rules.
+fn narrowed(policy: &EgressPolicy) -> Vec<String> {
+    let mut listed = Vec::new();
+    for except in &policy.restriction.except {
+        let Destination::Hosts(hosts) = except else {
+            listed.push(except.to_string());
+            continue;
+        };
+        for rule in policy.allow.iter().filter(|rule| rule.host.overlaps(hosts)) {
+            let own = AllowRule {
+                host: hosts.clone(),
+                ..rule.clone()
+            };
+            listed.push(own.to_string());
+        }
+    }
+    listed
 }
 
 #[cfg(test)]
@@ -203,6 +231,26 @@ mod tests {
                 .unwrap_err()
                 .reason,
             "method"
+        );
+    }
+
+    #[test]
+    fn a_narrowed_session_is_told_only_of_its_own_hosts() {
+        let mut policy = EgressPolicy::from_rules(["*.a.example:8443", "b.example"]).unwrap();
+        policy.restriction = EgressRestriction::to(["x.a.example".parse().unwrap()]);
+        let rules = Rules::new(policy).unwrap();
+        let refused = |text| rules.connect(&target(text)).unwrap_err();
+        for host in ["b.example:443", "c.example:443"] {
+            let refusal = refused(host);
+            assert_eq!(refusal.reason, "restricted");
+            assert!(!refusal.text().contains("allowed:"), "{}", refusal.text());
+        }
+        let refusal = refused("x.a.example:443");
+        assert_eq!(refusal.reason, "port");
+        assert!(
+            refusal.text().contains("allowed: x.a.example:8443; "),
+            "{}",
+            refusal.text()
         );
     }
 
