@@ -11,6 +11,9 @@ use http::HeaderValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::target::TargetHost;
+use host::Pattern;
+
 pub use domain_secret::DomainSecret;
 pub use host::HostPattern;
 pub use restriction::{AddressBlock, Destination, DestinationError, EgressRestriction};
@@ -98,6 +101,19 @@ impl EgressPolicy {
         self.allow.iter().any(|rule| rule.host.overlaps(hosts))
     }
 
+    /// Returns whether a rule names a host itself, and this session has not given it up.
+    pub fn names(&self, host: &str) -> bool {
+        let Ok(pattern) = host.parse::<HostPattern>() else {
+            return false;
+        };
+        let host = match &pattern.0 {
+            Pattern::Exact(name) => TargetHost::Name(name.clone()),
+            Pattern::Ip(address) => TargetHost::Ip(*address),
+            Pattern::Below(_) => return false,
+        };
+        self.allow.iter().any(|rule| rule.host == pattern) && self.restriction.permits_host(&host)
+    }
+
     /// Checks the secrets: their headers are valid, and rules allow their hosts.
     pub fn check(&self) -> Result<(), PolicyError> {
         self.secret_headers()?;
@@ -133,6 +149,18 @@ impl EgressPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_a_session_gave_up_is_not_named() {
+        let mut policy =
+            EgressPolicy::from_rules(["localhost:8000", "127.0.0.1:8000", "*.a.example"]).unwrap();
+        let names = |policy: &EgressPolicy| {
+            ["localhost", "127.0.0.1", "::1", "x.a.example"].map(|host| policy.names(host))
+        };
+        assert_eq!(names(&policy), [true, true, false, false]);
+        policy.restriction = EgressRestriction::to(["127.0.0.1".parse().unwrap()]);
+        assert_eq!(names(&policy), [false, true, false, false]);
+    }
 
     #[test]
     fn a_configuration_is_read_and_unknown_fields_are_errors() {

@@ -75,9 +75,8 @@ impl Runtime {
             });
         };
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
-        let inside = INSIDE
-            .iter()
-            .filter(|host| !policy.allow.iter().any(|rule| rule.host.to_string() == **host));
+        // What a rule names is reached through the proxy, unless this session gave it up.
+        let inside = INSIDE.iter().filter(|host| !policy.names(host));
         let inside: Vec<_> = inside.copied().collect();
         let mut env = environment(&inside.join(","));
         let sink = self.sink();
