@@ -47,7 +47,7 @@ impl Turn {
     pub(super) fn alike(&self) -> RequestTemplate {
         RequestTemplate {
             interpreter: self.interpreter(),
-            shell: shell::hosted(&self.files(), self.max_timeout),
+            shell: shell::hosted(&self.files(), self.runner.network(), self.max_timeout),
             chart: self.deriving().map(|_| render_chart().into()),
             prompt: self.deriving().map(DerivationTerms::prompt),
             catalog: (self.deriving().is_none() && !self.catalog.is_empty()).then(|| self.catalog.clone()),

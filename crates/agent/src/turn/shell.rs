@@ -156,10 +156,11 @@ pub(super) fn arguments(arguments: &str) -> Result<ShellArguments, String> {
 }
 
 /// Returns the tool for a model whose commands run in one of our containers.
-pub(super) fn hosted(files: &str, max_timeout: Duration) -> Function {
+pub(super) fn hosted(files: &str, network: Option<&str>, max_timeout: Duration) -> Function {
     let mut function = Function::from(definition(max_timeout));
     let about = function.description.unwrap_or_default();
-    function.description = Some(format!("{about} {}{files}", offer::FILES));
+    let network = network.map_or_else(String::new, |note| format!("{note} "));
+    function.description = Some(format!("{about} {network}{}{files}", offer::FILES));
     function
 }
 

@@ -32,6 +32,8 @@ struct Echo {
     meeting: Barrier,
     /// Whether all calls share one container.
     shared: bool,
+    /// Note about the hosts that code reaches.
+    network: Option<&'static str>,
 }
 
 impl Echo {
@@ -42,6 +44,7 @@ impl Echo {
             stops: AtomicUsize::new(0),
             meeting: Barrier::new(2),
             shared,
+            network: None,
         }
     }
 }
@@ -57,6 +60,10 @@ struct EchoPlace {
 impl Runner for Echoes {
     fn files(&self) -> Vec<String> {
         vec!["/mnt/data/in.csv".to_owned()]
+    }
+
+    fn network(&self) -> Option<&str> {
+        self.0.network
     }
 
     fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn CallSandbox>> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{TurnRecord, code, play};
+use super::{Echo, TurnRecord, code, play, play_in};
 use crate::provider::scripted::ScriptedAnswer;
 
 fn hosted() -> Value {
@@ -28,6 +28,21 @@ async fn commands_that_a_place_cannot_run_have_its_reason() {
     assert_eq!(output["stderr"], "ran ");
     assert_eq!(output["outcome"], json!({"type": "exit", "exit_code": 125}));
     assert_eq!(played.results(), ["ran "]);
+}
+
+#[tokio::test]
+async fn a_model_is_told_the_hosts_that_commands_reach() {
+    let echo = Echo {
+        network: Some("Code reaches `a.example`."),
+        ..Echo::new(true)
+    };
+    let answers = vec![ScriptedAnswer::new().text("ok")];
+    let played = play_in(echo, &json!({"tools": [hosted()]}), answers).await;
+    let description = played.asked[0].tools[0].description.clone().unwrap();
+    assert!(
+        description.contains(" Code reaches `a.example`. "),
+        "{description}"
+    );
 }
 
 #[tokio::test]
