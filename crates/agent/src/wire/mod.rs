@@ -78,5 +78,5 @@ pub(crate) use shell::{line, numbered};
 pub use skill::{InlineSource, SkillRequest};
 pub use tool::{
     AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
-    Member, Namespace, Secrets, Tool, ToolChoice, ToolName, container,
+    Member, Namespace, Secrets, Tool, ToolChoice, ToolName, container, network_param,
 };

@@ -66,6 +66,15 @@ impl Tool {
         matches!(self, Self::CodeInterpreter { .. })
     }
 
+    /// Returns the name of the field that has the container.
+    const fn place_key(&self) -> &'static str {
+        if self.is_interpreter() {
+            "container"
+        } else {
+            "environment"
+        }
+    }
+
     /// Returns the container in which it runs, if that is one of ours.
     pub const fn container(&self) -> Option<&Container> {
         match self {
@@ -321,11 +330,7 @@ pub fn container(tools: &[Tool]) -> Option<(String, Container)> {
         let Some(container) = tool.container() else {
             continue;
         };
-        let key = if tool.is_interpreter() {
-            "container"
-        } else {
-            "environment"
-        };
+        let key = tool.place_key();
         match (&mut found, container) {
             (Some((param, Container::Auto(one))), Container::Auto(other)) => {
                 // Errors of skills name the tool that has them.
@@ -341,6 +346,18 @@ pub fn container(tools: &[Tool]) -> Option<(String, Container)> {
     found
 }
 
+/// Returns the parameter with the network policy of the container of a request's code and commands, which
+/// need not be the tool that names the container.
+pub fn network_param(tools: &[Tool]) -> Option<String> {
+    let mut tools = tools.iter().enumerate();
+    tools.find_map(|(index, tool)| match tool.container()? {
+        Container::Auto(auto) if auto.network_policy.is_some() => {
+            Some(format!("tools[{index}].{}.network_policy", tool.place_key()))
+        }
+        _ => None,
+    })
+}
+
 /// A container that is created when it is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoContainer {
@@ -354,6 +371,9 @@ pub struct AutoContainer {
     /// Hosts that its code reaches; null means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<NetworkAllowlist>,
+    /// Whether the request says that its code reaches no hosts, not even those of another tool.
+    #[serde(skip)]
+    pub no_network: bool,
     /// Skills that it has from the start.
     #[serde(skip)]
     pub skills: Vec<SkillRequest>,
@@ -369,6 +389,7 @@ impl Default for AutoContainer {
             file_ids: Vec::new(),
             memory_limit: None,
             network_policy: None,
+            no_network: false,
             skills: Vec::new(),
             shared: false,
         }
@@ -394,6 +415,7 @@ impl AutoContainer {
                 self.skills.push(skill.clone());
             }
         }
+        self.no_network |= other.no_network;
         self.shared |= other.shared;
     }
 }

@@ -24,7 +24,9 @@ pub(crate) use run::address;
 pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
-use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool, container};
+use cellblock_agent::wire::{
+    ApiError, Container, ErrorKind, ResponseRequest, Tool, container, network_param,
+};
 use cellblock_interpreter::skill::announced;
 use make::ContainerPlan;
 use parking_lot::Mutex;
@@ -81,7 +83,8 @@ pub(crate) async fn runner(
                 // One that was made with another limit is not what is wanted.
                 let fits =
                     |limit: &Option<String>| options.memory_limit.is_none() || *limit == options.memory_limit;
-                let (asked, path) = (options.network_policy.as_ref(), format!("{param}.network_policy"));
+                let asked = options.network_policy.as_ref();
+                let path = network_param(&request.tools).unwrap_or_default();
                 let network = AllowedNetwork::permitted(gateway, owner, asked, &path).await?;
                 let mut new = ContainerPlan {
                     memory_limit: options.memory_limit.clone(),

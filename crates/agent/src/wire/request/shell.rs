@@ -90,6 +90,8 @@ pub(super) fn one_container(tools: &[Tool]) -> Result<(), ApiError> {
             let networks = (&one.network_policy, &other.network_policy);
             matches!(limits, (Some(one), Some(other)) if one != other)
                 || matches!(networks, (Some(one), Some(other)) if one != other)
+                || (one.no_network && other.network_policy.is_some())
+                || (other.no_network && one.network_policy.is_some())
         }
         (Container::Id(_), Container::Auto(auto)) | (Container::Auto(auto), Container::Id(_)) => {
             let plain = AutoContainer {

@@ -174,10 +174,12 @@ pub(super) fn new_container(fields: &Fields<'_>) -> Result<AutoContainer, ApiErr
     {
         return Err(fields.unknown("memory_limit", limit, "`1g`, `4g`, `16g` or `64g`"));
     }
+    let network_policy = NetworkAllowlist::of(fields)?;
     Ok(AutoContainer {
         file_ids: fields.texts("file_ids")?,
         memory_limit,
-        network_policy: NetworkAllowlist::of(fields)?,
+        no_network: network_policy.is_none() && fields.get("network_policy").is_some(),
+        network_policy,
         ..AutoContainer::default()
     })
 }

@@ -58,6 +58,7 @@ fn what_sdks_send_is_read_and_what_nobody_knows_is_ignored() {
     assert_eq!(request.max_tool_calls, Some(3));
     let container = Container::Auto(AutoContainer {
         memory_limit: Some("1g".to_owned()),
+        no_network: true,
         ..AutoContainer::default()
     });
     assert_eq!(request.tools[1], Tool::CodeInterpreter { container });

@@ -6,7 +6,7 @@ use super::{parse, response};
 use crate::wire::order::Order;
 use crate::wire::{
     CustomCall, Draft, ItemStatus, PatchCall, PatchOperation, Response, ShellAction, ShellCall, ShellDelta,
-    ShellOutcome, ShellOutput, ShellPlace, StreamEvent, TokenUsage,
+    ShellOutcome, ShellOutput, ShellPlace, StreamEvent, TokenUsage, network_param,
 };
 
 fn call(number: usize, commands: &[&str]) -> ShellCall {
@@ -210,7 +210,7 @@ fn tools_that_cannot_be_served_name_the_parameter() {
         ),
         (
             json!([auto(
-                json!({"network_policy": {"type": "allowlist", "allowed_domains": ["a"]}})
+                json!({"network_policy": {"type": "open", "allowed_domains": ["a"]}})
             )]),
             "tools[0].environment.network_policy.type",
             "invalid_value",
@@ -256,6 +256,41 @@ fn tools_that_cannot_be_served_name_the_parameter() {
     }
     let shared = json!([code(json!("cntr_1")), auto(json!({}))]);
     assert!(tools(&shared).is_ok());
+}
+
+#[test]
+fn a_tool_without_a_network_shares_no_container_with_one_that_has_hosts() {
+    let hosts = json!({"type": "allowlist", "allowed_domains": ["a.example"]});
+    let both = |code: &Value, shell: &Value| {
+        tools(&json!([
+            {"type": "code_interpreter", "container": {"type": "auto", "network_policy": code}},
+            {"type": "shell", "environment": {"type": "container_auto", "network_policy": shell}},
+        ]))
+    };
+    let disabled = json!({"type": "disabled"});
+    let conflict = Err((Some("tools[1]".to_owned()), Some("invalid_value".to_owned())));
+    assert_eq!(both(&disabled, &hosts), conflict);
+    assert_eq!(both(&hosts, &disabled), conflict);
+    for (code, shell) in [
+        (&disabled, &disabled),
+        (&disabled, &Value::Null),
+        (&Value::Null, &hosts),
+    ] {
+        assert!(both(code, shell).is_ok(), "{code} {shell}");
+    }
+}
+
+#[test]
+fn the_parameter_of_a_network_is_that_of_the_tool_which_has_it() {
+    let tools = json!([
+        {"type": "code_interpreter", "container": {"type": "auto"}},
+        {"type": "shell", "environment": {"type": "container_auto", "network_policy": {
+            "type": "allowlist", "allowed_domains": ["a.example"]}}},
+    ]);
+    let request = parse(&json!({"model": "m", "input": "x", "tools": tools})).unwrap();
+    let param = network_param(&request.tools);
+    assert_eq!(param.as_deref(), Some("tools[1].environment.network_policy"));
+    assert_eq!(network_param(&request.tools[..1]), None);
 }
 
 #[test]
