@@ -9,6 +9,7 @@ use cellblock_image::{Manifest, RunningBuild};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::jail::protection::Report;
+use cellblock_sandbox::limits::NetworkPolicy;
 use serde_json::Value;
 
 use crate::builder::InterpreterBuilder;
@@ -131,6 +132,11 @@ impl Interpreter {
     /// The version of Python in sandboxes, such as `3.13.5`.
     pub fn python_version(&self) -> &str {
         &self.shared.base.manifest().python
+    }
+
+    /// The widest network that the image allows its sandboxes, if it limits it.
+    pub fn max_network(&self) -> Option<NetworkPolicy> {
+        self.shared.base.manifest().policy.max_network
     }
 
     /// The image that sandboxes start from.

@@ -213,13 +213,16 @@ impl Gateway {
             .collect())
     }
 
-    /// Returns the widest network policy of this owner's code: the server's, or that of its key if
-    /// it is narrower.
+    /// Returns the widest network policy of this owner's code: the narrowest of the server's, that of its
+    /// key, and that of the image.
     pub(crate) async fn max_network(&self, owner: &str) -> Result<NetworkPolicy, RecordsError> {
         let of_key = self.keys.max_network(owner).await?;
-        Ok(of_key.map_or(self.options.max_network, |most| {
-            most.min(self.options.max_network)
-        }))
+        let of_image = match &self.engine {
+            Engine::Interpreter(interpreter) => interpreter.max_network(),
+            Engine::Execute(_) => None,
+        };
+        let narrower = of_key.into_iter().chain(of_image);
+        Ok(narrower.fold(self.options.max_network, Ord::min))
     }
 
     /// Returns the options of a session of this owner, as far as they follow from who it is. The
