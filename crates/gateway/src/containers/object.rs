@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::records::{ContainerFileRow, ContainerRow};
+use crate::state::network::RawPolicy;
 
 /// The body of `POST /v1/containers`.
 #[derive(Debug, Deserialize)]
@@ -17,7 +18,7 @@ pub(super) struct Create {
     #[serde(default)]
     pub(super) memory_limit: Option<String>,
     #[serde(default)]
-    pub(super) network_policy: Option<Value>,
+    pub(super) network_policy: Option<RawPolicy>,
     #[serde(default)]
     pub(super) skills: Option<Vec<Value>>,
 }

@@ -34,6 +34,7 @@ use crate::projects;
 use crate::quotas::SandboxPermit;
 use crate::replicas;
 use crate::skills;
+use crate::state::network::RawPolicy;
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess, VolumeOfSession};
 use crate::state::{Caller, Gateway, described};
 
@@ -61,7 +62,7 @@ pub(crate) struct CreateRequest {
     /// OpenAI's containers: `{type: "allowlist", allowed_domains, domain_secrets}`. `network` is then
     /// `egress`.
     #[schema(value_type = Option<Object>)]
-    network_policy: Option<Value>,
+    network_policy: Option<RawPolicy>,
     /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`, `notebook`
     /// (`print` shows a data frame or a chart as an output). By default those of the toolset.
     prelude: Option<Vec<String>>,

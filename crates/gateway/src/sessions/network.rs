@@ -3,17 +3,16 @@
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::toolset::ToolsetKind;
-use serde_json::Value;
 
 use crate::problem::Problem;
-use crate::state::network::AllowedNetwork;
+use crate::state::network::{AllowedNetwork, RawPolicy};
 use crate::state::{Caller, Gateway};
 
 /// Fields of a request about the network.
 #[derive(Debug)]
 pub(super) struct RequestedNetwork<'a> {
     pub(super) network: Option<NetworkPolicy>,
-    pub(super) policy: Option<&'a Value>,
+    pub(super) policy: Option<&'a RawPolicy>,
 }
 
 impl RequestedNetwork<'_> {
@@ -69,7 +68,7 @@ async fn check(
     if asked > most {
         let message = format!(
             "it is {:?}, and this gateway allows {:?} at most to this caller; the operator sets \
-             `limits.max_network` and the key's `--max-network`",
+             `limits.max_network`, the key's `--max-network` and the image's `policy.max_network`",
             asked.name(),
             most.name()
         );

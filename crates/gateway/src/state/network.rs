@@ -1,13 +1,24 @@
 //! Networks that requests ask for, within those that the operator allows.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use cellblock_agent::wire::{ApiError, NetworkAllowlist};
 use cellblock_interpreter::egress::{EgressPolicy, EgressRestriction};
 use cellblock_interpreter::limits::NetworkPolicy;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Gateway;
+
+/// A `network_policy` as it was sent. Its `Debug` does not show it, because it can have secrets.
+#[derive(Clone, Deserialize)]
+pub(crate) struct RawPolicy(Value);
+
+impl fmt::Debug for RawPolicy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("RawPolicy(***)")
+    }
+}
 
 /// Hosts that code reaches, with secrets for them. It exists only in memory, as long as what it was made for.
 #[derive(Clone, Debug)]
@@ -35,10 +46,10 @@ impl AllowedNetwork {
     pub(crate) async fn parse(
         gateway: &Gateway,
         owner: &str,
-        policy: Option<&Value>,
+        policy: Option<&RawPolicy>,
         path: &str,
     ) -> Result<Option<Self>, ApiError> {
-        let asked = policy.map(|policy| NetworkAllowlist::parse(policy, path));
+        let asked = policy.map(|policy| NetworkAllowlist::parse(&policy.0, path));
         let asked = asked.transpose()?.flatten();
         Self::permitted(gateway, owner, asked.as_ref(), path).await
     }
@@ -61,8 +72,8 @@ impl AllowedNetwork {
             let path = format!("{path}.type");
             let message = format!(
                 "`{path}` is `allowlist`, and this gateway allows `{most}` at most to this caller; use \
-                 `disabled`, or let the operator set `limits.max_network`, `egress.allow` and the key's \
-                 `--max-network`"
+                 `disabled`, or let the operator set `limits.max_network`, `egress.allow`, the key's \
+                 `--max-network` and the image's `policy.max_network`"
             );
             return Err(ApiError::invalid(path, "invalid_value", message));
         };
@@ -162,5 +173,7 @@ mod tests {
              requests to `x.a.example`."
         );
         assert!(!format!("{network:?}").contains(SECRET));
+        let raw: RawPolicy = serde_json::from_value(json!({"value": SECRET})).unwrap();
+        assert!(!format!("{raw:?}").contains(SECRET));
     }
 }
