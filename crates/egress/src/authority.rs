@@ -1,4 +1,4 @@
-//! The certificate authority of one proxy. Only the sandbox of this proxy trusts it, and its key is
+//! The certificate authority of a proxy and its branches. Only their sandboxes trust it, and its key is
 //! only in the memory of the host.
 
 use std::collections::HashMap;

@@ -45,8 +45,8 @@ pub struct EgressRecord {
     /// Decision of the proxy.
     pub decision: EgressDecision,
     /// The reason, one of a fixed set of words: `ok` for a request that was forwarded; `host`,
-    /// `port`, `method`, `address`, `invalid_host`, `malformed`, `sni`, `unencrypted`, `upgrade`,
-    /// `quota_requests`, `quota_bytes` or `connections` for one that was denied; `resolve`,
+    /// `port`, `method`, `address`, `restricted`, `invalid_host`, `malformed`, `sni`, `unencrypted`,
+    /// `upgrade`, `quota_requests`, `quota_bytes` or `connections` for one that was denied; `resolve`,
     /// `connect`, `tls`, `upstream`, `timeout` or `client_tls` for one that failed.
     pub reason: &'static str,
 }
