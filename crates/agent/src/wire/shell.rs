@@ -7,6 +7,7 @@ use serde_json::json;
 use super::call_kind::{self, CallKind};
 use super::item::{FunctionCall, FunctionCallOutput, FunctionOutput, ItemStatus};
 use super::request::NetworkAllowlist;
+use super::skill::SkillRequest;
 use super::tool::{AutoContainer, Container};
 
 /// Place in which commands run.
@@ -43,6 +44,8 @@ enum EnvironmentForm {
         memory_limit: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network_policy: Option<NetworkAllowlist>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skills: Vec<SkillRequest>,
     },
     ContainerReference {
         container_id: String,
@@ -60,10 +63,12 @@ impl From<EnvironmentForm> for ShellEnvironment {
                 file_ids,
                 memory_limit,
                 network_policy,
+                skills,
             } => Self::Hosted(Container::Auto(AutoContainer {
                 file_ids,
                 memory_limit,
                 network_policy,
+                skills,
                 shared: true,
                 ..AutoContainer::default()
             })),
@@ -80,6 +85,7 @@ impl From<ShellEnvironment> for EnvironmentForm {
                 file_ids: auto.file_ids,
                 memory_limit: auto.memory_limit,
                 network_policy: auto.network_policy,
+                skills: auto.skills.into_iter().map(SkillRequest::without_files).collect(),
             },
             ShellEnvironment::Hosted(Container::Id(container_id)) => {
                 Self::ContainerReference { container_id }
@@ -288,6 +294,11 @@ mod tests {
     fn an_environment_has_the_form_of_the_api() {
         for form in [
             json!({"type": "container_auto", "file_ids": ["file_1"], "memory_limit": "4g"}),
+            json!({"type": "container_auto", "memory_limit": null, "skills": [
+                {"type": "skill_reference", "skill_id": "skill_1", "version": "2"},
+                {"type": "inline", "name": "n", "description": "d",
+                 "source": {"type": "base64", "media_type": "application/zip"}},
+            ]}),
             json!({"type": "container_reference", "container_id": "cntr_1"}),
             json!({"type": "local", "skills": [{"name": "n", "description": "d", "path": "/p"}]}),
             json!({"type": "local"}),

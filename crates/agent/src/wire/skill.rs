@@ -25,13 +25,24 @@ pub enum SkillRequest {
     },
 }
 
+impl SkillRequest {
+    /// Returns it as responses have it: without the files that came with the request.
+    pub(super) fn without_files(mut self) -> Self {
+        if let Self::Inline { source, .. } = &mut self {
+            source.data = String::new();
+        }
+        self
+    }
+}
+
 /// Files of a skill that comes with a request: a zip archive in base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "base64")]
 pub struct InlineSource {
     /// `application/zip`.
     pub media_type: String,
-    /// The archive.
+    /// The archive. Responses leave it out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
 }
 

@@ -172,6 +172,14 @@ fn tools_are_returned_with_what_they_stand_for() {
     ] {
         assert_eq!(tools(&json!([tool])), Ok(json!([tool])));
     }
+    // The files of a skill are not repeated.
+    let inline = |source: Value| {
+        let skill = json!({"type": "inline", "name": "n", "description": "d", "source": source});
+        shell(json!({"type": "container_auto", "memory_limit": null, "skills": [skill]}))
+    };
+    let sent = inline(json!({"type": "base64", "media_type": "application/zip", "data": "UEs="}));
+    let returned = inline(json!({"type": "base64", "media_type": "application/zip"}));
+    assert_eq!(tools(&json!([sent])), Ok(json!([returned])));
     // Commands without an environment are the client's.
     for tool in [
         json!({"type": "shell"}),
@@ -196,7 +204,6 @@ fn tools_that_cannot_be_served_name_the_parameter() {
         shell(environment)
     };
     let code = |container: Value| json!({"type": "code_interpreter", "container": container});
-    let skill = json!({"type": "skill_reference", "skill_id": "s"});
     let cases = [
         (
             json!([shell(json!({"type": "moon"}))]),
@@ -204,9 +211,9 @@ fn tools_that_cannot_be_served_name_the_parameter() {
             "invalid_value",
         ),
         (
-            json!([auto(json!({"skills": [skill]}))]),
-            "tools[0].environment.skills",
-            "unsupported_parameter",
+            json!([auto(json!({"skills": [{"type": "url"}]}))]),
+            "tools[0].environment.skills[0].type",
+            "invalid_value",
         ),
         (
             json!([auto(
