@@ -105,6 +105,22 @@ print(len(summary._charts))
 }
 
 #[test]
+fn a_spreadsheet_report_takes_tables_with_short_rows_mixed_groups_and_texts_like_formulas() -> Result<()> {
+    let code = r#"
+import subprocess, openpyxl
+open("data.csv", "w").write("team,amount,note\na,1,=1+1\n,2,x\n5,3\n")
+script = "/skills/spreadsheet-report/scripts/report.py"
+subprocess.run(["python", script, "data.csv", "r.xlsx", "--group", "team", "--value", "amount"], check=True)
+data = openpyxl.load_workbook("r.xlsx")["Data"]
+print([[cell.value for cell in row] for row in data.iter_rows(min_row=2)], data["C2"].data_type)
+"#;
+    let expected = "{\"(none)\": 2, \"5\": 3, \"a\": 1}\n\
+                    [['a', 1, '=1+1'], ['(none)', 2, 'x'], [5, 3, None]] s\n";
+    assert_eq!(printed("spreadsheet-report", code)?, expected);
+    Ok(())
+}
+
+#[test]
 fn a_slide_deck_has_its_titles_notes_and_an_editable_chart() -> Result<()> {
     let code = r#"
 import json, subprocess

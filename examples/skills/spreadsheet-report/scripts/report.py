@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+import math
 from datetime import date
 
 from openpyxl import Workbook
@@ -12,16 +13,27 @@ from openpyxl.utils import get_column_letter
 
 HEADER = PatternFill("solid", fgColor="1F4E78")
 WIDEST = 60
+NO_GROUP = "(none)"
 
 
 def parsed(text):
     """Returns a cell's value: a number, a date, or the text itself."""
     for convert in (int, float, date.fromisoformat):
         try:
-            return convert(text)
+            value = convert(text)
         except ValueError:
             continue
+        # A cell cannot have `nan` or `inf`.
+        return text if isinstance(value, float) and not math.isfinite(value) else value
     return text or None
+
+
+def append(sheet, values):
+    """Adds a row of a table, in which a text that begins with `=` is not a formula."""
+    sheet.append(values)
+    for cell in sheet[sheet.max_row]:
+        if cell.data_type == "f":
+            cell.data_type = "s"
 
 
 def read(path):
@@ -31,7 +43,8 @@ def read(path):
     if len(rows) < 2:
         raise SystemExit(f"{path}: there are no rows below the header")
     header, *rows = rows
-    return header, [[parsed(cell) for cell in row] for row in rows if any(row)]
+    rows = [row + [""] * (len(header) - len(row)) for row in rows if any(row)]
+    return header, [[parsed(cell) for cell in row] for row in rows]
 
 
 def dress(sheet, columns):
@@ -41,16 +54,16 @@ def dress(sheet, columns):
         cell.fill = HEADER
     for number in range(1, columns + 1):
         column = sheet[get_column_letter(number)]
-        width = max(len(str(cell.value)) for cell in column if cell.value is not None)
+        width = max((len(str(cell.value)) for cell in column if cell.value is not None), default=0)
         sheet.column_dimensions[get_column_letter(number)].width = min(width, WIDEST) + 2
     sheet.freeze_panes = "A2"
 
 
 def fill(sheet, header, rows):
     """Writes the table."""
-    sheet.append(header)
+    append(sheet, header)
     for row in rows:
-        sheet.append(row)
+        append(sheet, row)
     for row in sheet.iter_rows(min_row=2):
         for cell in row:
             if isinstance(cell.value, float):
@@ -68,7 +81,10 @@ def summarize(sheet, data, groups, columns, title):
     sheet.append(["Group", "Count", "Total", "Mean"])
     for number, group in enumerate(groups, start=2):
         total = f"=SUMIFS({what},{where},A{number})"
-        sheet.append([group, f"=COUNTIFS({where},A{number})", total, f"=C{number}/B{number}"])
+        append(sheet, [group])
+        sheet.cell(number, 2, f"=COUNTIFS({where},A{number})")
+        sheet.cell(number, 3, total)
+        sheet.cell(number, 4, f"=C{number}/B{number}")
     end = len(groups) + 1
     sheet.append(["Total", f"=SUM(B2:B{end})", f"=SUM(C2:C{end})", f"=C{end + 1}/B{end + 1}"])
     for cell in sheet[end + 1]:
@@ -101,18 +117,22 @@ def main():
     key, value = header.index(options.group), header.index(options.value)
     totals = {}
     for row in rows:
+        # The formulas cannot refer to an empty group.
+        row[key] = NO_GROUP if row[key] is None else row[key]
         if not isinstance(row[value], int | float):
             raise SystemExit(f"{options.value!r} has {row[value]!r}, which is not a number")
         totals[row[key]] = totals.get(row[key], 0) + row[value]
+    # Groups may be numbers, dates and texts, which have no common order.
+    groups = sorted(totals, key=str)
     workbook = Workbook()
     summary = workbook.active
     summary.title = "Summary"
     data = workbook.create_sheet("Data")
     fill(data, header, rows)
     letters = (get_column_letter(key + 1), get_column_letter(value + 1))
-    summarize(summary, data, sorted(totals), letters, options.title)
+    summarize(summary, data, groups, letters, options.title)
     workbook.save(options.workbook)
-    print(json.dumps({str(group): totals[group] for group in sorted(totals)}))
+    print(json.dumps({str(group): totals[group] for group in groups}))
 
 
 if __name__ == "__main__":
