@@ -212,6 +212,7 @@ impl<'a> Replay<'a> {
                 description: bundle.metadata.description.clone(),
                 id: skill.id.clone(),
                 version: skill.version.clone(),
+                version_id: None,
                 bundle,
             });
         }

@@ -30,6 +30,7 @@ use cellblock_interpreter::remote::Remote;
 use cellblock_interpreter::skill::SkillBundle;
 use cellblock_interpreter::walls::choose;
 use cellblock_sandbox::backend::BackendKind;
+use cellblock_sandbox::jail::confine::open_many_files;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -87,6 +88,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         }
     };
     limit_answers(loaded.settings.fetches);
+    raise_open_files();
     let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let start = async {
@@ -140,6 +142,16 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         }
     });
     Ok(serving.run().await?)
+}
+
+/// Raises the limit of open files: connections, sandboxes and uploads of all keys share it.
+fn raise_open_files() {
+    if let Err(error) = open_many_files() {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "raise the limit of open files"
+        );
+    }
 }
 
 /// Reads the skills that all keys can use.

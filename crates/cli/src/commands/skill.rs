@@ -91,7 +91,7 @@ pub(crate) async fn chosen(store: &Store, names: &[PathBuf]) -> Result<Vec<Sessi
             continue;
         }
         let bundle = SkillBundle::store(store, package(name)?).await?;
-        skills.push(SessionSkill::inline(None, None, Arc::new(bundle))?);
+        skills.push(SessionSkill::inline(None, Arc::new(bundle))?);
     }
     Ok(skills)
 }

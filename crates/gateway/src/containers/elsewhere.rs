@@ -65,6 +65,14 @@ pub(super) async fn runner(
                 message,
             ));
         }
+        if !options.skills.is_empty() {
+            let message = "code runs at a server that has no skills; leave `skills` out";
+            return Err(ApiError::invalid(
+                format!("{param}.skills"),
+                "invalid_value",
+                message,
+            ));
+        }
         attachments
             .take(&options.file_ids, &format!("{param}.file_ids"))
             .await?;

@@ -99,7 +99,7 @@ pub(crate) async fn runner(
                     main = followed.filter(|held| {
                         fits(&held.memory_limit)
                             && held.network == new.network
-                            && skills::has_all(&held.session, &new.skills)
+                            && skills::has_all(&held.session, &options.skills, &new.skills)
                     });
                     if main.is_none() {
                         new = ended(gateway, owner, id, fits, new).await?;

@@ -44,7 +44,7 @@ pub use error::RecordsError;
 pub(crate) use files::FileRow;
 pub(crate) use page::{ListPage, Page};
 pub(crate) use runs::{RunRow, RunsOf};
-pub(crate) use skills::{SkillRow, SkillVersionRow, VersionChoice, VersionRemoval};
+pub(crate) use skills::{SkillRow, SkillVersionRow, VersionAddition, VersionChoice, VersionRemoval};
 pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow, VolumeWriter};
 
 use database::postgres::PostgresPool;

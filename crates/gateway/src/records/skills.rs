@@ -46,6 +46,17 @@ pub(crate) enum VersionChoice {
     Given(String),
 }
 
+/// Result of adding a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum VersionAddition {
+    /// The version, with its number.
+    Added(SkillVersionRow),
+    /// The skill has as many as it can have.
+    Full,
+    /// Its owner has no such skill.
+    Missing,
+}
+
 /// Result of removing a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VersionRemoval {
@@ -139,11 +150,16 @@ impl Records {
     ) -> Result<bool, RecordsError> {
         let (owner, skill) = (owner.to_owned(), skill.to_owned());
         self.with(move |database| {
-            let Some(found) = find(database, &owner, &skill, &choice)? else {
+            // A version that is removed meanwhile must not become the default.
+            let transaction = database.transaction()?;
+            transaction.lock(&format!("skills of {owner}"))?;
+            let Some(found) = find(&transaction, &owner, &skill, &choice)? else {
                 return Ok(false);
             };
             let sql = "UPDATE skills SET default_version = ?1 WHERE id = ?2 AND owner = ?3";
-            Ok(database.execute(sql, params![found.version, skill, owner])? > 0)
+            let changed = transaction.execute(sql, params![found.version, skill, owner])?;
+            transaction.commit()?;
+            Ok(changed > 0)
         })
         .await
     }

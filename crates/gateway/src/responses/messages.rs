@@ -32,8 +32,8 @@ pub(super) async fn create(
     check_skills(&gateway, &caller, &request)?;
     let mut events = MessageEvents::new(ids.mint("msg"), &request, lookup(&gateway, &caller));
     let stream = request.request.stream;
-    let job = prepare(&gateway, &caller, request.request, Dialect::default(), None).await?;
-    let mut played = play(job).await?;
+    let job = prepare(&gateway, &caller, request.request, Dialect::default(), None).await;
+    let mut played = play(job.map_err(of_messages)?).await?;
     if stream {
         let frames = move |event: cellblock_agent::wire::StreamEvent| {
             let told = events.take(event.kind);
@@ -48,6 +48,15 @@ pub(super) async fn create(
     let message = anthropic::whole(told);
     let message = message.ok_or_else(|| events.take_error().unwrap_or_else(stopping));
     Ok(Json(message?).into_response())
+}
+
+/// Returns an error with the parameter of this API, whose container is not a field of a tool.
+fn of_messages(error: ApiError) -> ApiError {
+    let param = error.param.map(|param| match param.split_once("].container") {
+        Some((tool, rest)) if tool.starts_with("tools[") => format!("container{rest}"),
+        _ => param,
+    });
+    ApiError { param, ..error }
 }
 
 /// Counts the tokens of a request that is not answered.
@@ -97,5 +106,26 @@ fn stopping() -> ApiError {
         code: Some("server_error".to_owned()),
         message: "the gateway is stopping".to_owned(),
         param: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_container_name_the_field_of_this_api() {
+        for (param, expected) in [
+            (
+                "tools[2].container.skills[0].skill_id",
+                "container.skills[0].skill_id",
+            ),
+            ("tools[0].container", "container"),
+            ("tools[0].name", "tools[0].name"),
+            ("messages", "messages"),
+        ] {
+            let error = of_messages(ApiError::invalid(param, "invalid_value", ""));
+            assert_eq!(error.param.as_deref(), Some(expected));
+        }
     }
 }

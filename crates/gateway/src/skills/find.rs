@@ -110,7 +110,10 @@ pub(super) async fn take(
         Some(shared) => Arc::clone(&shared.bundle),
         None => opened(gateway, &row.sha256).await?,
     };
-    Ok(SessionSkill::stored(row.skill, row.version.to_string(), bundle))
+    Ok(SessionSkill {
+        version_id: Some(row.id),
+        ..SessionSkill::stored(row.skill, row.version.to_string(), bundle)
+    })
 }
 
 impl Gateway {
@@ -129,7 +132,18 @@ impl Gateway {
             .map_or_else(Vec::new, |found| found.rows);
         let mut skills = Vec::new();
         for row in rows {
-            skills.push(take(self, owner, &row.id, &VersionChoice::Default).await?);
+            // Its clients cannot leave out a skill that was deleted meanwhile or that is damaged.
+            match take(self, owner, &row.id, &VersionChoice::Default).await {
+                Ok(skill) => skills.push(skill),
+                Err(error) => {
+                    tracing::warn!(
+                        skill = row.id,
+                        error = &error as &dyn std::error::Error,
+                        "left out a skill that cannot be read"
+                    );
+                    continue;
+                }
+            }
             if let Err(error) = interpreter.check_skills(None, &skills) {
                 tracing::info!(
                     skill = row.id,

@@ -28,7 +28,7 @@ use crate::json::Json;
 use crate::listing::{self, QueryParameters};
 use crate::now_ms;
 use crate::problem::Problem;
-use crate::records::{ListPage, Page, SkillVersionRow};
+use crate::records::{ListPage, Page, RecordsError, SkillVersionRow};
 use crate::state::{Caller, Gateway};
 
 pub(crate) use requested::{check_container, describe, has_all, requested};
@@ -183,9 +183,17 @@ async fn remove(
     Path(skill): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     find::own(&gateway, &caller.owner, &skill).await?;
-    let versions = gateway.records.remove_skill(&caller.owner, &skill).await?;
-    for version in versions.ok_or_else(|| find::unknown(&skill))? {
-        fetch::unpin(&gateway, &version).await;
+    let id = skill.clone();
+    // The task ends also if the client is gone: nothing else would release the archives.
+    let removal = tokio::spawn(async move {
+        let versions = gateway.records.remove_skill(&caller.owner, &id).await?;
+        for version in versions.iter().flatten() {
+            fetch::unpin(&gateway, version).await;
+        }
+        Ok::<_, RecordsError>(versions.is_some())
+    });
+    if !removal.await.map_err(|error| fetch::failed(&error))?? {
+        return Err(find::unknown(&skill).into());
     }
     Ok(Json(answer::removed_skill(&skill, is_anthropic)))
 }

@@ -98,18 +98,30 @@ async fn inline(
     let package = packed.map_err(|error| fetch::failed(&error))?;
     let package = package.map_err(|error| refused(&error, &place))?;
     let bundle = find::store(gateway, package).await?;
-    SessionSkill::inline(Some(name), Some(description), bundle)
-        .map_err(|error| refused(&error, &format!("{param}.name")))
+    let named = SessionSkill::inline(Some(name), bundle);
+    let named = named.map_err(|error| refused(&error, &format!("{param}.name")))?;
+    let described = named.described(description);
+    described.map_err(|error| refused(&error, &format!("{param}.description")))
 }
 
-/// Returns whether a session has all of these skills, in these versions.
-pub(crate) fn has_all(session: &Session, skills: &[SessionSkill]) -> bool {
-    let same = |one: &SessionSkill, other: &SessionSkill| {
-        one.name == other.name && one.bundle.sha256 == other.bundle.sha256
-    };
-    skills
-        .iter()
-        .all(|skill| session.skills().iter().any(|own| same(own, skill)))
+/// Returns whether a session has all skills that a request asks for, and that were found for it. Where
+/// the request names no version, it is the one that the session began with, whatever the latest is.
+pub(crate) fn has_all(session: &Session, asked: &[SkillRequest], found: &[SessionSkill]) -> bool {
+    let mut wanted = asked.iter().zip(found);
+    wanted.all(|(asked, found)| {
+        let floats = match asked {
+            SkillRequest::SkillReference { version, .. } => {
+                version.as_ref().is_none_or(|version| version == LATEST)
+            }
+            SkillRequest::Inline { .. } => false,
+        };
+        session.skills().iter().any(|own| {
+            if floats {
+                return own.id == found.id;
+            }
+            own.name == found.name && own.bundle.sha256 == found.bundle.sha256
+        })
+    })
 }
 
 /// Checks that a container that exists has the skills that a request wants it to have. It keeps the
@@ -119,7 +131,9 @@ pub(crate) fn check_container(session: &Session, id: &str, asked: &[SkillRequest
         let SkillRequest::SkillReference { skill_id, version } = skill else {
             continue;
         };
-        let is_wanted = |version: &String, own: &SessionSkill| *version == own.version || version == LATEST;
+        let is_wanted = |version: &String, own: &SessionSkill| {
+            *version == own.version || own.version_id.as_ref() == Some(version) || version == LATEST
+        };
         let has = session.skills().iter().any(|own| {
             let fits = version.as_ref().is_none_or(|version| is_wanted(version, own));
             own.id.as_ref() == Some(skill_id) && fits

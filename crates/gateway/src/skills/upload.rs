@@ -1,7 +1,9 @@
 //! Receiving a skill: one zip, or files with paths below one folder.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::ops::Range;
 
 use axum::extract::multipart::Multipart;
 use axum::extract::{FromRequest as _, Request};
@@ -79,7 +81,8 @@ pub(super) async fn receive(
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|error| broken(&error.body_text()))?;
     let mut fields = BTreeMap::new();
-    let mut files: Vec<(String, SpooledUpload)> = Vec::new();
+    let mut files: Vec<(String, Range<u64>)> = Vec::new();
+    let mut spool = upload.spool()?;
     while let Some(field) = upload
         .within(form.next_field())
         .await?
@@ -92,7 +95,7 @@ pub(super) async fn receive(
                 let reason = format!("the skill has more than {MAX_FILES} files");
                 return Err(refused(&SkillError::Invalid(reason), "files").into());
             }
-            files.push((path, upload.receive(field).await?));
+            files.push((path, upload.append(&mut spool, field).await?));
         } else if fields.len() < FIELDS {
             let value = upload.within(text(field)).await??;
             fields.insert(name, value);
@@ -105,31 +108,27 @@ pub(super) async fn receive(
             "`files` is required and missing; send a zip, or the files of one folder, as files of a form";
         return Err(ApiError::invalid("files", "missing_required_parameter", message).into());
     }
-    let packed = spawn_blocking(move || packed(files)).await;
+    let packed = spawn_blocking(move || packed(spool, files)).await;
     let package = packed.map_err(|error| fetch::failed(&error))?;
     let package = package.map_err(|error| refused(&error, "files"))?;
     Ok(UploadedSkill { package, fields })
 }
 
-fn packed(mut files: Vec<(String, SpooledUpload)>) -> Result<SkillPackage, SkillError> {
-    if let [(_, only)] = &mut files[..] {
-        let mut start = [0; ZIP.len()];
-        let is_zip = only.content.read_exact(&mut start).is_ok() && start == *ZIP;
-        let rewound = only.content.rewind();
-        rewound.map_err(|source| SkillError::File {
-            action: "read the upload".to_owned(),
-            source,
-        })?;
-        if is_zip {
-            return SkillPackage::from_archive(&only.content);
-        }
+fn packed(mut spool: SpooledUpload, files: Vec<(String, Range<u64>)>) -> Result<SkillPackage, SkillError> {
+    if files.len() == 1 && is_zip(&mut spool.content)? {
+        return SkillPackage::from_archive(&spool.content);
     }
-    let (paths, uploads): (Vec<_>, Vec<_>) = files.into_iter().unzip();
-    let contents = uploads.iter().map(|upload| upload.content.try_clone());
-    let contents = contents.collect::<std::io::Result<Vec<_>>>();
-    let contents = contents.map_err(|source| SkillError::File {
+    SkillPackage::from_files(&spool.content, files)
+}
+
+fn is_zip(content: &mut File) -> Result<bool, SkillError> {
+    let failed = |source| SkillError::File {
         action: "read the upload".to_owned(),
         source,
-    })?;
-    SkillPackage::from_files(paths.into_iter().zip(contents).collect())
+    };
+    content.rewind().map_err(failed)?;
+    let mut start = [0; ZIP.len()];
+    let is_zip = content.read_exact(&mut start).is_ok() && start == *ZIP;
+    content.rewind().map_err(failed)?;
+    Ok(is_zip)
 }

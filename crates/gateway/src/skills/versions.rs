@@ -10,8 +10,11 @@ use crate::files::fetch;
 use crate::json::Json;
 use crate::listing::QueryParameters;
 use crate::problem::Problem;
-use crate::records::{VersionChoice, VersionRemoval};
+use crate::records::{VersionAddition, VersionChoice, VersionRemoval};
 use crate::state::{Caller, Gateway};
+
+/// Maximum number of versions of a skill.
+const MAX_VERSIONS: usize = 100;
 
 pub(super) async fn add(
     State(gateway): State<Gateway>,
@@ -37,13 +40,22 @@ pub(super) async fn add(
     let id = row.id.clone();
     let added = gateway
         .records
-        .add_skill_version(&caller.owner, row, is_default)
+        .add_skill_version(&caller.owner, row, is_default, MAX_VERSIONS)
         .await;
-    if !matches!(added, Ok(Some(_))) {
+    if !matches!(added, Ok(VersionAddition::Added(_))) {
         fetch::unpin(&gateway, &id).await;
     }
-    let row = added?.ok_or_else(|| find::unknown(&skill))?;
-    Ok(Json(answer::version(&row, is_anthropic)))
+    match added? {
+        VersionAddition::Added(row) => Ok(Json(answer::version(&row, is_anthropic))),
+        VersionAddition::Full => {
+            let message = format!(
+                "the skill `{skill}` has {MAX_VERSIONS} versions, and can have at most {MAX_VERSIONS}; \
+                 delete one with DELETE /v1/skills/{{skill}}/versions/{{version}}"
+            );
+            Err(Problem::busy("too_many_skill_versions", message))
+        }
+        VersionAddition::Missing => Err(find::unknown(&skill).into()),
+    }
 }
 
 pub(super) async fn list(

@@ -248,6 +248,37 @@ fn servers_that_code_cannot_call_are_rejected() {
 }
 
 #[test]
+fn code_at_another_server_has_no_skills() {
+    block_on(async {
+        let provider = Arc::new(ScriptedProvider::new(Vec::new()));
+        let elsewhere = RemoteEngine {
+            server: ExecuteServer::new("http://127.0.0.1:1", ExecuteServerOptions::default()).unwrap(),
+            timeout: Duration::from_secs(1),
+            store: interpreter().await.store().clone(),
+        };
+        let models = Models::default().with("m", provider as Arc<dyn Provider>);
+        let gateway = Gateway::new(
+            Options::default(),
+            Records::in_memory().unwrap(),
+            models,
+            elsewhere,
+        );
+        let server = listen(gateway).await;
+        let body = json!({
+            "model": "m",
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": "go"}],
+            "tools": [{"type": "code_execution_20250522", "name": "code_execution"}],
+            "container": {"skills": [{"type": "custom", "skill_id": "s"}]},
+        });
+        let refused = server.post("messages", &body).await;
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        let message = refused.body["error"]["message"].as_str().unwrap();
+        assert!(message.contains("a server that has no skills"), "{message}");
+    });
+}
+
+#[test]
 fn code_at_another_server_can_call_no_tools() {
     block_on(async {
         let elsewhere = RemoteEngine {

@@ -440,6 +440,49 @@ fn skills_of_the_client_are_part_of_the_prompt() {
 }
 
 #[test]
+fn commands_read_the_skills_of_their_environment_in_the_versions_that_the_container_began_with() {
+    block_on(async {
+        let read = |id: &str| commands(id, &["cat /skills/report/SKILL.md"]);
+        let (server, provider) = scripted([read("c1"), done(), read("c2"), done()]).await;
+        let upload = async |path: &str, body: &str| {
+            let form = format!(
+                "--cut\r\ncontent-disposition: form-data; name=\"files[]\"; \
+                 filename=\"report/SKILL.md\"\r\n\r\n\
+                 ---\nname: report\ndescription: Writes reports.\n---\n{body}\r\n--cut--\r\n"
+            );
+            let request = server.request("POST", path);
+            let request = request.header("content-type", "multipart/form-data; boundary=cut");
+            server.send(request.body(form)).await.ok()
+        };
+        let id = upload("skills", "First.").await["id"].clone();
+        let reference = json!({"type": "skill_reference", "skill_id": id, "version": "latest"});
+        let environment = json!({"type": "container_auto", "memory_limit": null, "skills": [reference]});
+        let tools = json!([{"type": "shell", "environment": environment}]);
+        let first = server.create(json!({"input": "go", "tools": tools})).await.ok();
+        assert_eq!(first["tools"], tools);
+        let prompt = provider.asked()[0].instructions.clone().unwrap();
+        assert!(
+            prompt.contains("- `report` (`/skills/report/SKILL.md`): Writes reports."),
+            "{prompt}"
+        );
+
+        // A later version does not end the conversation's container.
+        let versions = format!("skills/{}/versions", id.as_str().unwrap());
+        upload(&versions, "Second.").await;
+        let body = json!({"input": "again", "tools": tools, "previous_response_id": first["id"]});
+        let second = server.create(body).await.ok();
+        assert_eq!(
+            second["output"][0]["environment"],
+            first["output"][0]["environment"]
+        );
+        for response in [&first, &second] {
+            let stdout = outputs(response)[0]["stdout"].as_str().unwrap();
+            assert!(stdout.contains("First."), "{response}");
+        }
+    });
+}
+
+#[test]
 fn a_forced_shell_applies_to_the_first_step_only() {
     block_on(async {
         let (server, provider) = scripted([commands("c1", &["echo a"]), done()]).await;

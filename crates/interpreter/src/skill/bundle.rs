@@ -10,7 +10,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::error::SkillError;
-use super::front_matter::{SkillMetadata, check_name};
+use super::front_matter::{SkillMetadata, check_description, check_name};
 use super::limits::SKILLS_FOLDER;
 use super::package::SkillPackage;
 use super::shared_file::SharedFile;
@@ -125,6 +125,8 @@ pub struct SessionSkill {
     pub id: Option<String>,
     /// Version in its store, such as `2`.
     pub version: String,
+    /// ID of this version in its store, if versions have one there.
+    pub version_id: Option<String>,
     /// Files.
     pub bundle: Arc<SkillBundle>,
 }
@@ -137,26 +139,30 @@ impl SessionSkill {
             description: bundle.metadata.description.clone(),
             id: Some(id.into()),
             version: version.into(),
+            version_id: None,
             bundle,
         }
     }
 
-    /// Returns a skill that belongs to the session alone, with the name and the description that come
-    /// with it.
-    pub fn inline(
-        name: Option<String>,
-        description: Option<String>,
-        bundle: Arc<SkillBundle>,
-    ) -> Result<Self, SkillError> {
+    /// Returns a skill that belongs to the session alone, with a name in the place of that in its
+    /// front matter.
+    pub fn inline(name: Option<String>, bundle: Arc<SkillBundle>) -> Result<Self, SkillError> {
         let name = name.unwrap_or_else(|| bundle.metadata.name.clone());
         check_name(&name)?;
         Ok(Self {
             name,
-            description: description.unwrap_or_else(|| bundle.metadata.description.clone()),
+            description: bundle.metadata.description.clone(),
             id: None,
             version: "1".to_owned(),
+            version_id: None,
             bundle,
         })
+    }
+
+    /// Returns it with a description in the place of that in its front matter.
+    pub fn described(self, description: String) -> Result<Self, SkillError> {
+        check_description(&self.name, &description)?;
+        Ok(Self { description, ..self })
     }
 
     /// Returns the folder in which code finds it.

@@ -47,14 +47,7 @@ impl SkillMetadata {
 
     fn check(&self) -> Result<(), SkillError> {
         check_name(&self.name)?;
-        let length = self.description.trim().chars().count();
-        if length == 0 || length > DESCRIPTION {
-            return Err(SkillError::invalid(format!(
-                "invalid `description` of the skill `{}`: it has {length} characters, and must have 1 to \
-                 {DESCRIPTION}",
-                self.name
-            )));
-        }
+        check_description(&self.name, &self.description)?;
         let length = self.compatibility.as_ref().map_or(0, |it| it.chars().count());
         if length > COMPATIBILITY {
             return Err(SkillError::invalid(format!(
@@ -65,6 +58,18 @@ impl SkillMetadata {
         }
         Ok(())
     }
+}
+
+/// Checks the description of a skill with this name.
+pub(super) fn check_description(name: &str, description: &str) -> Result<(), SkillError> {
+    let length = description.trim().chars().count();
+    if length == 0 || length > DESCRIPTION {
+        return Err(SkillError::invalid(format!(
+            "invalid `description` of the skill `{name}`: it has {length} characters, and must have 1 to \
+             {DESCRIPTION}"
+        )));
+    }
+    Ok(())
 }
 
 /// Checks the name of a skill.

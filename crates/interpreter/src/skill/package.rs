@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, Write as _};
+use std::ops::Range;
 use std::path::Path;
 
 use zip::write::SimpleFileOptions;
@@ -27,9 +28,10 @@ impl SkillPackage {
         pack(&mut ArchiveSource::open(archive)?)
     }
 
-    /// Takes files with their paths, which may be below one common folder.
-    pub fn from_files(files: Vec<(String, File)>) -> Result<Self, SkillError> {
-        pack(&mut FilesSource(files))
+    /// Takes files with their paths, which may be below one common folder, and with the places of
+    /// their bytes in one spool.
+    pub fn from_files(spool: impl Read + Seek, files: Vec<(String, Range<u64>)>) -> Result<Self, SkillError> {
+        pack(&mut FilesSource { spool, files })
     }
 
     /// Takes a folder of the host.

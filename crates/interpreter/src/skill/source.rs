@@ -1,7 +1,8 @@
 //! Uploads as lists of files: of an archive, single files, or a folder of the host.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
@@ -90,7 +91,8 @@ impl<R: Read + Seek> SkillSource for ArchiveSource<R> {
         for index in 0..self.0.len() {
             let entry = self.0.by_index(index).map_err(|error| broken(&error))?;
             let path = entry.name().map_err(|error| broken(&error))?.into_owned();
-            if entry.is_dir() {
+            // The crate takes `a\` for a directory, too, and would hide such a file.
+            if path.ends_with('/') && entry.size() == 0 {
                 continue;
             }
             let mode = entry.unix_mode().unwrap_or(REGULAR);
@@ -116,12 +118,16 @@ impl<R: Read + Seek> SkillSource for ArchiveSource<R> {
     }
 }
 
-/// Files that were uploaded one by one, by their paths.
-pub(super) struct FilesSource(pub(super) Vec<(String, File)>);
+/// Files that were uploaded one by one: their paths, and the places of their bytes in one spool.
+pub(super) struct FilesSource<R> {
+    pub(super) spool: R,
+    pub(super) files: Vec<(String, Range<u64>)>,
+}
 
-impl SkillSource for FilesSource {
+impl<R: Read + Seek> SkillSource for FilesSource<R> {
     fn files(&mut self) -> Result<Vec<FoundFile>, SkillError> {
-        let found = self.0.iter().enumerate().map(|(index, (path, _))| FoundFile {
+        let files = self.files.iter().enumerate();
+        let found = files.map(|(index, (path, _))| FoundFile {
             path: path.clone(),
             is_executable: false,
             index,
@@ -130,10 +136,14 @@ impl SkillSource for FilesSource {
     }
 
     fn read(&mut self, file: &FoundFile) -> Result<Vec<u8>, SkillError> {
-        let source = &mut self.0[file.index].1;
+        let place = self.files[file.index].1.clone();
         let failed = || SkillError::file(format!("read the uploaded file `{}`", shown(&file.path)));
-        source.rewind().map_err(failed())?;
-        read_some(source).map_err(failed())
+        self.spool.seek(SeekFrom::Start(place.start)).map_err(failed())?;
+        let length = place.end.saturating_sub(place.start).min(MAX_FILE + 1);
+        let mut content = Vec::new();
+        let read = self.spool.by_ref().take(length).read_to_end(&mut content);
+        read.map_err(failed())?;
+        Ok(content)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Cursor, Write as _};
+use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use zip::ZipWriter;
@@ -49,19 +50,16 @@ async fn equal_files_make_one_artifact_whatever_they_came_in() {
     fs::create_dir_all(skill.join("scripts")).unwrap();
     fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
     fs::write(skill.join("scripts/x.py"), "print(1)").unwrap();
-    let file = |text: &str| {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        file
-    };
+    let spool = Cursor::new(["print(1)", MANIFEST].concat());
+    let end = 8 + MANIFEST.len() as u64;
     let files = vec![
-        ("top/scripts/x.py".to_owned(), file("print(1)")),
-        ("top/SKILL.md".to_owned(), file(MANIFEST)),
+        ("top/scripts/x.py".to_owned(), 0..8),
+        ("top/SKILL.md".to_owned(), 8..end),
     ];
     let mut ids = Vec::new();
     for package in [
         packed(archive(&[("scripts/x.py", b"print(1)")])).unwrap(),
-        SkillPackage::from_files(files).unwrap(),
+        SkillPackage::from_files(spool, files).unwrap(),
         SkillPackage::from_folder(&skill).unwrap(),
     ] {
         assert_eq!(package.metadata().description, "Writes reports.");
@@ -99,6 +97,21 @@ async fn a_skill_can_be_read_after_its_artifact_is_gone() {
     assert_eq!(bundle.clone().read("a").await.unwrap(), b"1");
 }
 
+#[tokio::test]
+async fn the_description_of_a_sessions_own_skill_has_the_limits_of_front_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::local(folder.path()).unwrap();
+    let bundle = SkillBundle::store(&store, packed(archive(&[])).unwrap())
+        .await
+        .unwrap();
+    let skill = SessionSkill::inline(Some("own".to_owned()), Arc::new(bundle)).unwrap();
+    assert_eq!(skill.description, "Writes reports.");
+    for (length, is_valid) in [(0, false), (1, true), (1024, true), (1025, false)] {
+        let described = skill.clone().described("x".repeat(length));
+        assert_eq!(described.is_ok(), is_valid, "{length}");
+    }
+}
+
 #[test]
 fn hostile_archives_are_rejected_with_what_is_wrong() {
     let twice = replaced(
@@ -120,6 +133,8 @@ fn hostile_archives_are_rejected_with_what_is_wrong() {
         (linked, "`link` is not a regular file"),
         (archive(&[("../x", b"")]), "invalid path"),
         (archive(&[("/etc/x", b"")]), "invalid path"),
+        (archive(&[("a\\", b"x")]), "backslash"),
+        (archive(&[("a/", b"x")]), "invalid path"),
         (archive(&[("a/SKILL.md", b"")]), "there are 2 files"),
         (archive(&many), "has 601 files"),
         (

@@ -16,6 +16,17 @@ fn row(skill: &str, version: i64) -> SkillVersionRow {
     }
 }
 
+async fn add(records: &Records, owner: &str, row: SkillVersionRow, is_default: bool) -> Option<i64> {
+    match records
+        .add_skill_version(owner, row, is_default, 4)
+        .await
+        .unwrap()
+    {
+        VersionAddition::Added(row) => Some(row.version),
+        VersionAddition::Full | VersionAddition::Missing => None,
+    }
+}
+
 fn given(text: &str) -> VersionChoice {
     VersionChoice::Given(text.to_owned())
 }
@@ -24,9 +35,10 @@ over_each_database! {
     async fn versions_are_counted_and_the_default_is_chosen(records: Records) {
         assert!(records.add_skill("ann", None, row("s", 1), 5).await.unwrap());
         for (number, is_default) in [(2, false), (3, true), (4, false)] {
-            let added = records.add_skill_version("ann", row("s", 99 + number), is_default).await;
-            assert_eq!(added.unwrap().unwrap().version, number);
+            assert_eq!(add(&records, "ann", row("s", 99 + number), is_default).await, Some(number));
         }
+        let full = records.add_skill_version("ann", row("s", 200), true, 4).await.unwrap();
+        assert_eq!(full, VersionAddition::Full);
         let found = records.skill("ann", "s").await.unwrap().unwrap();
         assert_eq!((found.default_version, found.latest_version), (3, 4));
         assert_eq!((&*found.name, &*found.latest_id), ("name-102", "s-103"));
@@ -52,7 +64,7 @@ over_each_database! {
 
     async fn the_default_is_removed_last_and_numbers_are_not_used_again(records: Records) {
         records.add_skill("ann", None, row("s", 1), 5).await.unwrap();
-        records.add_skill_version("ann", row("s", 2), false).await.unwrap();
+        assert_eq!(add(&records, "ann", row("s", 2), false).await, Some(2));
         let remove = |version: &'static str, moves| {
             let records = records.clone();
             async move { records.remove_skill_version("ann", "s", given(version), moves).await.unwrap() }
@@ -60,8 +72,7 @@ over_each_database! {
         assert_eq!(remove("1", false).await, VersionRemoval::IsDefault);
         assert_eq!(remove("9", false).await, VersionRemoval::Missing);
         assert!(matches!(remove("2", false).await, VersionRemoval::Removed(_)));
-        let added = records.add_skill_version("ann", row("s", 30), false).await.unwrap().unwrap();
-        assert_eq!(added.version, 3);
+        assert_eq!(add(&records, "ann", row("s", 30), false).await, Some(3));
         assert!(matches!(remove("1", true).await, VersionRemoval::Removed(_)));
         assert_eq!(records.skill("ann", "s").await.unwrap().unwrap().default_version, 3);
         assert!(matches!(remove("3", false).await, VersionRemoval::Removed(_)));
@@ -72,11 +83,12 @@ over_each_database! {
         assert!(records.add_skill("ann", Some("A".to_owned()), row("a", 1), 2).await.unwrap());
         assert!(records.add_skill("ann", None, row("b", 1), 2).await.unwrap());
         assert!(!records.add_skill("ann", None, row("c", 1), 2).await.unwrap());
-        records.add_skill_version("ann", row("b", 2), false).await.unwrap();
+        assert_eq!(add(&records, "ann", row("b", 2), false).await, Some(2));
         assert_eq!(records.stored_bytes("ann").await.unwrap(), 30);
         assert_eq!(records.skill("bob", "a").await.unwrap(), None);
         assert_eq!(records.skill_version("bob", "a", VersionChoice::Default).await.unwrap(), None);
-        assert_eq!(records.add_skill_version("bob", row("a", 5), true).await.unwrap(), None);
+        let missing = records.add_skill_version("bob", row("a", 5), true, 4).await.unwrap();
+        assert_eq!(missing, VersionAddition::Missing);
         assert_eq!(records.remove_skill("bob", "a").await.unwrap(), None);
         assert!(!records.set_default_version("bob", "a", VersionChoice::Latest).await.unwrap());
         assert_eq!(records.skills("bob", Page::all()).await.unwrap().unwrap().rows, []);

@@ -1,6 +1,6 @@
 //! Records of the versions of skills.
 
-use super::{SkillVersionRow, VersionChoice, VersionRemoval};
+use super::{SkillVersionRow, VersionAddition, VersionChoice, VersionRemoval};
 use crate::records::database::{Database, DatabaseResult, DatabaseRow, DatabaseTransaction, params};
 use crate::records::page::{self, ListPage, Page};
 use crate::records::{Records, RecordsError};
@@ -71,15 +71,17 @@ pub(super) fn insert(
 }
 
 impl Records {
-    /// Adds a version, whose number is set here, and makes it the default if that is wanted. Returns
-    /// it; `None` if its owner has no such skill.
+    /// Adds a version, whose number is set here, and makes it the default if that is wanted, unless
+    /// the skill has `most` versions.
     pub(crate) async fn add_skill_version(
         &self,
         owner: &str,
         mut row: SkillVersionRow,
         is_default: bool,
-    ) -> Result<Option<SkillVersionRow>, RecordsError> {
+        most: usize,
+    ) -> Result<VersionAddition, RecordsError> {
         let owner = owner.to_owned();
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.with(move |database| {
             let transaction = database.transaction()?;
             transaction.lock(&format!("skills of {owner}"))?;
@@ -87,8 +89,13 @@ impl Records {
                        owner = ?3 RETURNING last_version";
             let values = params![row.created_ms, row.skill, owner];
             let Some(number) = transaction.first(sql, values, |row| row.get(0))? else {
-                return Ok(None);
+                return Ok(VersionAddition::Missing);
             };
+            let sql = "SELECT count(*) FROM skill_versions WHERE skill = ?1";
+            let held: Option<i64> = transaction.first(sql, params![row.skill], |row| row.get(0))?;
+            if held.unwrap_or(0) >= most {
+                return Ok(VersionAddition::Full);
+            }
             row.version = number;
             insert(&transaction, &owner, &row)?;
             if is_default {
@@ -96,7 +103,7 @@ impl Records {
                 transaction.execute(sql, params![row.version, row.skill])?;
             }
             transaction.commit()?;
-            Ok(Some(row))
+            Ok(VersionAddition::Added(row))
         })
         .await
     }

@@ -82,9 +82,16 @@ fn a_skill_has_the_forms_of_the_api_and_its_latest_version_counts() {
 fn code_of_a_message_reads_its_skills_and_the_answer_names_their_versions() {
     block_on(async {
         let code = "print(open('/skills/report/SKILL.md').read())";
-        let (server, provider) =
-            scripted([runs("c1", code), says("Done."), runs("c2", code), says("Again.")]).await;
-        let id = upload(&server, "skills", "First.").await["id"].clone();
+        let (server, provider) = scripted([
+            runs("c1", code),
+            says("Done."),
+            runs("c2", code),
+            says("Again."),
+            says("Pinned."),
+        ])
+        .await;
+        let made = upload(&server, "skills", "First.").await;
+        let (id, version) = (&made["id"], &made["latest_version_id"]);
         let tools = json!([tool("20250522")]);
         let container = json!({"skills": [{"type": "custom", "skill_id": id, "version": "latest"}]});
         let first = ask(&server, json!({"tools": tools, "container": container})).await;
@@ -109,6 +116,10 @@ fn code_of_a_message_reads_its_skills_and_the_answer_names_their_versions() {
         });
         let second = ask(&server, fields).await;
         assert_eq!(second["container"]["skills"], expected);
+        // The version that it began with may also be named by its ID.
+        let skill = json!({"type": "custom", "skill_id": id, "version": version});
+        let container = json!({"id": first["container"]["id"], "skills": [skill]});
+        ask(&server, json!({"tools": tools, "container": container})).await;
         for message in [&first, &second] {
             let results = blocks(message, "code_execution_tool_result");
             assert!(

@@ -14,6 +14,7 @@ mod tests;
 use std::fmt::{self, Debug, Display};
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
+use std::ops::Range;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -113,14 +114,15 @@ pub struct Upload {
     deadline: Instant,
 }
 
-/// A file that was received. It counts among the bytes at a time until this is dropped.
+/// A file that was received, or the files of a form one after the other. It counts among the bytes at
+/// a time until this is dropped.
 #[derive(Debug)]
 pub struct SpooledUpload {
-    /// Its content, from its start.
+    /// Its content. That of one received file is at its start.
     pub content: File,
     /// Its size.
     pub bytes: u64,
-    _permit: SpoolPermit,
+    permit: SpoolPermit,
 }
 
 impl Upload {
@@ -144,8 +146,18 @@ impl Upload {
         &mut self,
         pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
     ) -> Result<SpooledUpload, UploadError> {
-        let content = self.room.unnamed()?;
-        self.fill(content, pieces).await
+        let spool = self.spool()?;
+        self.fill(spool, pieces).await
+    }
+
+    /// Opens an empty file without a name, for all files of a form: one for each would let a request
+    /// with many small files use up the process's open files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be made.
+    pub fn spool(&self) -> Result<SpooledUpload, UploadError> {
+        Ok(self.empty(self.room.unnamed()?))
     }
 
     /// Receives a file at a path with this end, such as `.csv`. Dropping the path removes it.
@@ -159,15 +171,39 @@ impl Upload {
         pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
     ) -> Result<(SpooledUpload, TempPath), UploadError> {
         let (content, path) = self.room.named(suffix)?.into_parts();
-        Ok((self.fill(content, pieces).await?, path))
+        let spool = self.empty(content);
+        Ok((self.fill(spool, pieces).await?, path))
+    }
+
+    fn empty(&self, content: File) -> SpooledUpload {
+        SpooledUpload {
+            content,
+            bytes: 0,
+            permit: self.room.permit(&self.owner),
+        }
     }
 
     async fn fill<E: Display>(
         &mut self,
-        mut content: File,
-        mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
+        mut spool: SpooledUpload,
+        pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
     ) -> Result<SpooledUpload, UploadError> {
-        let mut permit = self.room.permit(&self.owner);
+        self.append(&mut spool, pieces).await?;
+        spool.content.rewind().map_err(UploadError::File)?;
+        Ok(spool)
+    }
+
+    /// Receives a file at the end of a spool, and returns the place of its bytes there.
+    ///
+    /// # Errors
+    ///
+    /// Like [`receive`](Self::receive), except that the spool may have a part of the file.
+    pub async fn append<E: Display>(
+        &mut self,
+        spool: &mut SpooledUpload,
+        mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    ) -> Result<Range<u64>, UploadError> {
+        let start = spool.bytes;
         let mut bytes = 0_u64;
         while let Some(piece) = self.within(pieces.next()).await? {
             let piece = piece.map_err(|error| UploadError::Broken(error.to_string()))?;
@@ -180,17 +216,13 @@ impl Upload {
                 });
             }
             self.allowance.take(more)?;
-            permit.grow(more)?;
+            spool.permit.grow(more)?;
             // A piece is small; a file without a name is mostly memory of the page cache.
-            content.write_all(&piece).map_err(UploadError::File)?;
+            spool.content.write_all(&piece).map_err(UploadError::File)?;
+            spool.bytes += more;
         }
-        content.rewind().map_err(UploadError::File)?;
         self.allowance.keep();
-        Ok(SpooledUpload {
-            content,
-            bytes,
-            _permit: permit,
-        })
+        Ok(start..spool.bytes)
     }
 }
 

@@ -123,6 +123,23 @@ async fn bytes_at_a_time_are_bounded_per_owner_and_in_all_until_they_are_dropped
     other.receive(pieces(10, &mut taken)).await.unwrap();
 }
 
+#[tokio::test]
+async fn files_of_one_form_share_a_file_and_its_permit() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = room(folder.path());
+    let mut taken = 0;
+    let mut upload = begin(&room, "one", DeclaredSize::Unknown).unwrap();
+    let mut spool = upload.spool().unwrap();
+    for (count, place) in [(2, 0..200), (0, 200..200), (3, 200..500)] {
+        let received = upload.append(&mut spool, pieces(count, &mut taken)).await;
+        assert_eq!(received.unwrap(), place);
+    }
+    assert_eq!(spool.content.metadata().unwrap().len(), 500);
+    begin(&room, "one", DeclaredSize::File(800)).unwrap_err();
+    drop(spool);
+    begin(&room, "one", DeclaredSize::File(800)).unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_takes_too_long_ends_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
