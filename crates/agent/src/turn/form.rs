@@ -27,17 +27,6 @@ pub(super) enum CallForm {
     Text(CustomFormat),
 }
 
-/// Returns the id by which a client knows a call that is not one of a function.
-fn call_id(item: &Item) -> Option<String> {
-    match item {
-        Item::ShellCall(call) => Some(call.call_id.clone()),
-        Item::ApplyPatchCall(call) => Some(call.call_id.clone()),
-        Item::CustomToolCall(call) => Some(call.call_id.clone()),
-        Item::LocalShellCall(call) => Some(call.call_id.clone()),
-        _ => None,
-    }
-}
-
 /// Returns the form of a call of a tool that only the client can serve, by the model's name of it.
 pub(super) fn form_of(tools: &[Tool], functions: &Functions, name: &str) -> Option<CallForm> {
     let known = |tool: &Tool| match tool {
@@ -58,14 +47,17 @@ pub(super) fn form_of(tools: &[Tool], functions: &Functions, name: &str) -> Opti
 
 impl ModelStep {
     /// Hands calls to the client in their forms, once they are complete. Those that the client could
-    /// not read go back to the model.
-    pub(super) fn hand_over(&mut self, telling: &mut ResponseBuilder<'_>) {
-        let output = telling.draft.response().output.iter();
-        let mut known: HashSet<String> = output.filter_map(call_id).collect();
+    /// not read go back to the model, which has read these items.
+    pub(super) fn hand_over(&mut self, items: &[Item], telling: &mut ResponseBuilder<'_>) {
+        let earlier = items.iter().filter_map(|item| match item {
+            Item::FunctionCall(call) => Some(call.call_id.clone()),
+            _ => None,
+        });
+        let mut known: HashSet<String> = earlier.collect();
         for call in &mut self.calls {
             // Some models count their calls anew in each step, and clients find calls by their ids.
             let has_item = matches!(call.wants, CallPurpose::Form(_) | CallPurpose::Shell { .. });
-            if has_item && !known.insert(call.id.clone()) {
+            if !known.insert(call.id.clone()) && has_item {
                 call.id = telling.ids.mint("call");
             }
             if let CallPurpose::Form(form) = &call.wants {

@@ -351,7 +351,7 @@ impl Turn {
                 }
                 Finish::Stop | Finish::Calls => {}
             }
-            step.hand_over(telling);
+            step.hand_over(items, telling);
             let given_up = telling.progress.exhausted()
                 && step
                     .calls

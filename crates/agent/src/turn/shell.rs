@@ -26,7 +26,7 @@ use crate::wire::{
 /// Maximum number of tokens of a call's outputs in the model's result.
 const TOKENS: usize = 16_000;
 
-/// Number of events that may wait; a command whose output nobody reads waits, too.
+/// Number of events that may wait. While nobody takes them, no more output of the command is read.
 const EVENTS: usize = 16;
 
 /// Progress of a call's commands.
@@ -139,7 +139,10 @@ fn text(report: &CommandReport) -> String {
     let mut text = ShellOutput::from(report).text();
     if report.left_out > 0 {
         let left_out = counted(report.left_out, "more character");
-        line(&mut text, &format!("[{left_out} of output left out at the end]"));
+        line(
+            &mut text,
+            &format!("[about {left_out} of output left out at the end]"),
+        );
     }
     if let CommandOutcome::TimedOut(milliseconds) = report.end {
         line(&mut text, &format!("[the timeout was {milliseconds} ms]"));
@@ -269,7 +272,8 @@ mod tests {
         };
         assert_eq!(
             text(&report),
-            "abc\n[timed out]\n[2 more characters of output left out at the end]\n[the timeout was 1500 ms]"
+            "abc\n[timed out]\n[about 2 more characters of output left out at the end]\n\
+             [the timeout was 1500 ms]"
         );
     }
 

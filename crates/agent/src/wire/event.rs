@@ -50,7 +50,8 @@ impl EventKind {
         }
     }
 
-    /// Returns the number of bytes added to the model's text, reasoning or arguments.
+    /// Returns the number of bytes added to the model's text, reasoning or arguments, or to the output
+    /// of commands.
     pub fn said(&self) -> usize {
         match self {
             Self::TextDelta { delta, .. }
@@ -61,6 +62,10 @@ impl EventKind {
             | Self::ShellCommandDelta { delta, .. }
             | Self::CustomInputDelta { delta, .. }
             | Self::CodeDelta { delta, .. } => delta.len(),
+            Self::ShellOutputDelta { delta, .. } => {
+                let texts = delta.stdout.iter().chain(&delta.stderr);
+                texts.map(String::len).sum()
+            }
             _ => 0,
         }
     }
@@ -361,5 +366,25 @@ impl Serialize for StreamError {
             error: Fields::from(&self.0),
         }
         .serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_commands_counts_as_said() {
+        let wrote = |stdout: Option<&str>, stderr: Option<&str>| EventKind::ShellOutputDelta {
+            item_id: "sho_1".to_owned(),
+            output_index: 1,
+            command_index: 0,
+            delta: ShellDelta {
+                stdout: stdout.map(str::to_owned),
+                stderr: stderr.map(str::to_owned),
+            },
+        };
+        assert_eq!(wrote(Some("abc"), None).said(), 3);
+        assert_eq!(wrote(Some("abc"), Some("ü")).said(), 5);
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn as_functions(items: Vec<Item>, calls: &mut CallPairs) -> Vec<Item>
 /// The calls of a conversation, in the order of its items.
 #[derive(Debug, Default)]
 pub(super) struct CallPairs {
-    /// Kind of each call, whether it has an output, and whether it was served here.
+    /// The calls by their call ids.
     calls: HashMap<String, CallEntry>,
     /// The first output without a call.
     unknown: Option<(String, CallKind)>,
@@ -23,7 +23,10 @@ pub(super) struct CallPairs {
 /// A call.
 #[derive(Debug)]
 struct CallEntry {
+    /// Id of its item.
+    id: String,
     kind: CallKind,
+    /// Whether it has an output.
     answered: bool,
     /// Whether commands of it ran in one of our containers.
     served: bool,
@@ -35,10 +38,13 @@ impl CallPairs {
         match item {
             Item::FunctionCall(call) => {
                 let served = is_served_shell(&call.id);
-                if served && self.calls.contains_key(&call.call_id) {
+                // Some models count their calls anew, so that another call may have the same id.
+                let known = self.calls.get(&call.call_id);
+                if served && known.is_some_and(|known| known.id == call.id) {
                     return false;
                 }
                 let entry = CallEntry {
+                    id: call.id.clone(),
                     kind: CallKind::of(&call.id),
                     answered: false,
                     served,
@@ -121,6 +127,28 @@ mod tests {
         let call = call("sh_1", "c1", &hosted);
         let (ids, checked) = ids(json!([call, output("sho_1", "c1"), call, output("sho_2", "c1")]));
         assert_eq!(ids, ["fc_sh_1", "sho_1"]);
+        assert_eq!(checked, Ok(()));
+    }
+
+    #[test]
+    fn calls_that_share_a_call_id_keep_their_outputs() {
+        let hosted = json!({"type": "container_reference", "container_id": "cntr_1"});
+        let shell = |id: &str| call(id, "call_0", &hosted);
+        let turns = json!([
+            shell("sh_1"),
+            output("sho_1", "call_0"),
+            shell("sh_2"),
+            output("sho_2", "call_0"),
+        ]);
+        let (told, checked) = ids(turns);
+        assert_eq!(told, ["fc_sh_1", "sho_1", "fc_sh_2", "sho_2"]);
+        assert_eq!(checked, Ok(()));
+        let code = json!({"type": "function_call", "id": "fc_ci_1", "status": "completed",
+                          "call_id": "call_0", "name": "code_interpreter", "arguments": "{}"});
+        let ran = json!({"type": "function_call_output", "id": "fco_1", "status": "completed",
+                         "call_id": "call_0", "output": "1"});
+        let (told, checked) = ids(json!([code, ran, shell("sh_1"), output("sho_1", "call_0")]));
+        assert_eq!(told, ["fc_ci_1", "fco_1", "fc_sh_1", "sho_1"]);
         assert_eq!(checked, Ok(()));
     }
 

@@ -293,8 +293,12 @@ pub(super) fn left(
         .output
         .iter()
         .zip(known(&response.output, &played.conversation));
-    // Code that goes on is recorded with the response in which it ends.
-    let goes_on = |item: &Item| matches!(item, Item::CodeInterpreterCall(call) if call.status.is_running());
+    // Code that goes on, and commands behind it, are recorded with the response in which they end.
+    let goes_on = |item: &Item| match item {
+        Item::CodeInterpreterCall(call) => call.status.is_running(),
+        Item::ShellCall(call) => call.container().is_some() && ran(item, &played.conversation).is_none(),
+        _ => false,
+    };
     let output = output.filter(|(item, _)| !cut(item) && !goes_on(item));
     let output = output.map(|(item, (id, items))| ItemRow {
         id,
@@ -377,10 +381,11 @@ fn ran(item: &Item, conversation: &[Item]) -> Option<[usize; 2]> {
             Item::FunctionCall(made) if tells(made) => Some((place, made)),
             _ => None,
         })?;
-    let output = conversation
+    // Earlier calls may have the same id.
+    let output = conversation[place..]
         .iter()
         .position(|item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id));
-    Some([place, output?])
+    Some([place, place + output?])
 }
 
 /// Returns whether a call runs code. A function in a namespace is the client's, whatever its name.

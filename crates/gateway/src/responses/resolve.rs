@@ -24,8 +24,8 @@ pub(crate) async fn resolve(
     caller: &Caller,
     input: &[Item],
 ) -> Result<ResolvedInput, ApiError> {
-    let answered = answered(input);
-    let mut known = known(gateway, caller, input, &answered).await?.into_iter();
+    let shell = ShellCallIds::of(input);
+    let mut known = known(gateway, caller, input, &shell).await?.into_iter();
     let mut items = Vec::with_capacity(input.len());
     let mut leads = Vec::with_capacity(input.len());
     for (place, item) in input.iter().enumerate() {
@@ -50,12 +50,10 @@ pub(crate) async fn resolve(
                 })?;
                 items.extend(known_as(gateway, &found).await?);
             }
-            Item::CodeInterpreterCall(_) | Item::ShellCall(_) if lacks_output(item, &answered) => {
-                match known.next().flatten() {
-                    Some(found) => items.extend(known_as(gateway, &found).await?),
-                    None => items.push(item.clone()),
-                }
-            }
+            item if shell.lacks(item) => match known.next().flatten() {
+                Some(found) => items.extend(known_as(gateway, &found).await?),
+                None => items.push(item.clone()),
+            },
             Item::Compaction(compaction) => {
                 let (item, container) = opened(gateway, caller, compaction, place).await?;
                 items.push(item);
@@ -67,38 +65,54 @@ pub(crate) async fn resolve(
     Ok(ResolvedInput { items, leads })
 }
 
-/// Returns the ids of the calls of a shell whose outputs are there.
-fn answered(input: &[Item]) -> HashSet<&str> {
-    let outputs = input.iter().filter_map(|item| match item {
-        Item::ShellCallOutput(output) => Some(output.call_id.as_str()),
-        _ => None,
-    });
-    outputs.collect()
+/// Call ids of an input's calls of a shell, and of their outputs.
+struct ShellCallIds<'a> {
+    called: HashSet<&'a str>,
+    answered: HashSet<&'a str>,
 }
 
-/// Returns whether what a call came to is only in the records, if anywhere.
-fn lacks_output(item: &Item, answered: &HashSet<&str>) -> bool {
-    match item {
-        Item::CodeInterpreterCall(call) => call.outputs.is_none(),
-        // Some clients omit the environment.
-        Item::ShellCall(call) => {
-            call.environment != Some(ShellPlace::Local) && !answered.contains(call.call_id.as_str())
+impl<'a> ShellCallIds<'a> {
+    fn of(input: &'a [Item]) -> Self {
+        let called = input.iter().filter_map(|item| match item {
+            Item::ShellCall(call) => Some(call.call_id.as_str()),
+            _ => None,
+        });
+        let answered = input.iter().filter_map(|item| match item {
+            Item::ShellCallOutput(output) => Some(output.call_id.as_str()),
+            _ => None,
+        });
+        Self {
+            called: called.collect(),
+            answered: answered.collect(),
         }
-        _ => false,
+    }
+
+    /// Returns whether the outputs of a call, or the call of outputs, are only in the records, if anywhere.
+    fn lacks(&self, item: &Item) -> bool {
+        match item {
+            Item::CodeInterpreterCall(call) => call.outputs.is_none(),
+            // Some clients omit the environment.
+            Item::ShellCall(call) => {
+                call.environment != Some(ShellPlace::Local) && !self.answered.contains(call.call_id.as_str())
+            }
+            // Some clients cut the history between the two.
+            Item::ShellCallOutput(output) => !self.called.contains(output.call_id.as_str()),
+            _ => false,
+        }
     }
 }
 
-/// Returns the records of items that are sent by their ids, and of code whose outputs were left out: one for
-/// each, in their order.
+/// Returns the records of items that are sent by their ids, and of calls without their outputs or outputs
+/// without their calls: one for each, in their order.
 async fn known(
     gateway: &Gateway,
     caller: &Caller,
     input: &[Item],
-    answered: &HashSet<&str>,
+    shell: &ShellCallIds<'_>,
 ) -> Result<Vec<Option<String>>, ApiError> {
     let asked = input.iter().filter_map(|item| match item {
         Item::ItemReference(reference) => Some(reference.id.clone()),
-        item if lacks_output(item, answered) => Some(item.id().to_owned()),
+        item if shell.lacks(item) => Some(item.id().to_owned()),
         _ => None,
     });
     let asked: Vec<_> = asked.collect();

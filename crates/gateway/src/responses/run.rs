@@ -27,8 +27,8 @@ use crate::state::responses::{Log, WaitingTurn, suspended};
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;
 
-/// Maximum number of bytes that a model may say in one response. Without an end, a provider's answer would
-/// fill the memory.
+/// Maximum number of bytes that a model and its commands may write in one response. Without an end, they
+/// would fill the memory.
 const MAX_SAID: usize = 16 << 20;
 
 /// A request that can be answered.

@@ -313,6 +313,41 @@ fn a_conversation_has_the_code_once_it_has_ended() {
 }
 
 #[test]
+fn a_conversation_has_commands_behind_waiting_code_once_they_have_ended() {
+    block_on(async {
+        let both = runs("c1", PRICE).call("c2", "shell", r#"{"commands": ["echo a"]}"#);
+        let (server, _) = scripted([both, says("84.")]).await;
+        let conversation = server.post("conversations", &json!({})).await.ok();
+        let mut tools = tools();
+        let shell = json!({"type": "shell", "environment": {"type": "container_auto"}});
+        tools.as_array_mut().unwrap().push(shell);
+        let of = |input: Value| {
+            asking(&json!({"conversation": conversation["id"], "input": input, "tools": tools}))
+        };
+        let commands = async || {
+            let id = conversation["id"].as_str().unwrap();
+            let path = format!("conversations/{id}/items?order=asc");
+            let listed = server.get(&path).await.ok();
+            let kinds = types(&listed["data"]).into_iter().map(str::to_owned);
+            kinds
+                .filter(|kind| kind.starts_with("shell_call"))
+                .collect::<Vec<_>>()
+        };
+        let first = server.create(of(json!("go"))).await.ok();
+        assert_eq!(items(&first, "shell_call").len(), 1);
+        assert_eq!(commands().await, Vec::<String>::new());
+        let call = items(&first, "function_call")[0];
+        let answer = json!([output(call, r#"{"usd": 42}"#)]);
+        let second = server.create(of(answer)).await.ok();
+        assert_eq!(
+            items(&second, "shell_call_output")[0]["output"][0]["stdout"],
+            "a\n"
+        );
+        assert_eq!(commands().await, ["shell_call", "shell_call_output"]);
+    });
+}
+
+#[test]
 fn background_responses_wait_for_the_client_too() {
     block_on(async {
         let (server, provider) = scripted([runs("c1", PRICE), says("84.")]).await;

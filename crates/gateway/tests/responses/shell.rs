@@ -190,9 +190,17 @@ fn fifty_commands_have_fifty_outputs_in_order() {
 fn output_without_end_is_cut_and_the_command_continues() {
     block_on(async {
         let flood = "yes | head -c 50000000; echo end >&2; exit 4";
-        let told = run(&json!({"commands": [flood], "max_output_length": 1000, "timeout_ms": 60_000})).await;
+        let arguments = json!({"commands": [flood], "max_output_length": 1000, "timeout_ms": 60_000});
+        let (server, provider) = scripted([calls("c1", &arguments), done()]).await;
+        let response = server.create(json!({"input": "go", "tools": auto()})).await.ok();
+        let told = outputs(&response);
         assert_eq!(told[0]["stdout"].as_str().unwrap().len(), 1000);
         assert_eq!(told[0]["outcome"], exit(4));
+        let result = read(&provider)[0].as_str().unwrap().to_owned();
+        let (_, left_out) = result.rsplit_once("[about ").unwrap();
+        let left_out: u64 = left_out.split(' ').next().unwrap().parse().unwrap();
+        // `end`, and perhaps a complaint of `yes` about its closed pipe.
+        assert!((49_999_004..49_999_200).contains(&left_out), "{result}");
     });
 }
 
@@ -321,7 +329,7 @@ fn items_that_are_sent_back_are_the_history_of_the_model() {
 fn a_stored_call_is_found_by_its_reference_and_its_output_counts_once() {
     block_on(async {
         let mut answers = vec![commands("c1", &["echo a"])];
-        answers.extend((0..6).map(|_| done()));
+        answers.extend((0..7).map(|_| done()));
         let (server, provider) = scripted(answers).await;
         let first = first(&server, true).await;
         let (call, output) = (&first["output"][0], &first["output"][1]);
@@ -341,6 +349,7 @@ fn a_stored_call_is_found_by_its_reference_and_its_output_counts_once() {
             // A client has cut the history.
             json!([call, more]),
             json!([bare, more]),
+            json!([output, more]),
         ] {
             server.create(json!({"input": input, "tools": auto()})).await.ok();
             assert_eq!(read(&provider), ["a\n[exit code] 0"], "{input}");
@@ -348,6 +357,29 @@ fn a_stored_call_is_found_by_its_reference_and_its_output_counts_once() {
         let goes_on = json!({"input": "and?", "tools": auto(), "previous_response_id": first["id"]});
         server.create(goes_on).await.ok();
         assert_eq!(read(&provider), ["a\n[exit code] 0"]);
+    });
+}
+
+#[test]
+fn commands_of_two_turns_with_one_call_id_are_both_in_the_history() {
+    block_on(async {
+        let answers = [
+            commands("call_0", &["echo a"]),
+            done(),
+            commands("call_0", &["echo b"]),
+            done(),
+            done(),
+        ];
+        let (server, provider) = scripted(answers).await;
+        let first = first(&server, true).await;
+        let goes_on = |earlier: &Value| {
+            let id = &earlier["id"];
+            server.create(json!({"input": "and?", "tools": auto(), "previous_response_id": id}))
+        };
+        let second = goes_on(&first).await.ok();
+        assert_ne!(second["output"][0]["call_id"], "call_0");
+        goes_on(&second).await.ok();
+        assert_eq!(read(&provider), ["a\n[exit code] 0", "b\n[exit code] 0"]);
     });
 }
 

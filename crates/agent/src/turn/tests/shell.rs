@@ -57,6 +57,34 @@ async fn a_call_id_that_a_model_repeats_is_replaced() {
 }
 
 #[tokio::test]
+async fn commands_do_not_share_their_call_id_with_earlier_code() {
+    let answers = vec![
+        ScriptedAnswer::new().call("call_0", "code_interpreter", &code("1")),
+        call("call_0"),
+        ScriptedAnswer::new().text("ok"),
+    ];
+    let tools = json!([{"type": "code_interpreter", "container": {"type": "auto"}}, hosted()]);
+    let played = play(&json!({"tools": tools}), answers).await;
+    assert_eq!(
+        kinds(&played),
+        [
+            "code_interpreter_call",
+            "shell_call",
+            "shell_call_output",
+            "message"
+        ]
+    );
+    let id = &played.response["output"][1]["call_id"];
+    assert_ne!(*id, "call_0");
+    assert_eq!(played.response["output"][2]["call_id"], *id);
+    let read = json!(played.asked[2].items);
+    let read = read.as_array().unwrap().iter();
+    let ids: Vec<_> = read.filter_map(|item| item["call_id"].as_str()).collect();
+    assert_eq!(ids[..2], ["call_0"; 2]);
+    assert_eq!(ids[2..], [id.as_str().unwrap(); 2]);
+}
+
+#[tokio::test]
 async fn commands_count_as_calls_of_hosted_tools() {
     let answers = vec![call("c1"), call("c2"), ScriptedAnswer::new().text("ok")];
     let played = play(&json!({"tools": [hosted()], "max_tool_calls": 1}), answers).await;

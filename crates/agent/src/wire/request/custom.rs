@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, RequestFields as _};
 use super::items::{call_id, result};
+use super::namespace::chosen_among;
 use super::tools::{name, namespace};
 use crate::wire::custom::{CustomCall, CustomCallOutput, CustomFormat, CustomTool, GrammarSyntax};
 use crate::wire::error::ApiError;
@@ -42,17 +43,11 @@ fn format(fields: &Fields<'_>) -> Result<CustomFormat, ApiError> {
     }
 }
 
-/// Parses which tool a choice names; the namespace may be omitted, as it is for a function.
+/// Parses which tool a choice names.
 pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
-    let (name, given) = (name(fields, "name")?, namespace(fields)?);
-    let all = tools.iter().flat_map(Tool::customs);
-    let mut same = all.filter(|(_, custom)| custom.name == name);
-    let namespace = match given {
-        Some(given) => Some(given),
-        None => same
-            .next()
-            .and_then(|(within, _)| within.map(|within| within.name.clone())),
-    };
+    let customs = tools.iter().flat_map(Tool::customs);
+    let customs = customs.map(|(within, custom)| (within, custom.name.as_str()));
+    let (name, namespace) = chosen_among(fields, "custom tool", customs)?;
     Ok(ToolName::Custom { name, namespace })
 }
 

@@ -42,31 +42,38 @@ fn member(fields: &Fields<'_>) -> Result<Member, ApiError> {
     }
 }
 
-/// Parses which function a choice names. OpenAI's SDKs have no `namespace` there, so it may be
-/// omitted if only one function has the name.
+/// Parses which function a choice names.
 pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
-    let name = name(fields, "name")?;
-    let chosen = |namespace| ToolName::Function {
-        name: name.clone(),
-        namespace,
-    };
-    if let Some(namespace) = namespace(fields)? {
-        return Ok(chosen(Some(namespace)));
-    }
     let functions = tools.iter().flat_map(Tool::functions);
-    let of_name = functions.filter(|(_, function)| function.name == name);
-    let within: Vec<_> = of_name
-        .map(|(namespace, _)| namespace.map(|it| it.name.clone()))
+    let functions = functions.map(|(within, function)| (within, function.name.as_str()));
+    let (name, namespace) = chosen_among(fields, "function", functions)?;
+    Ok(ToolName::Function { name, namespace })
+}
+
+/// Parses which of the tools of a kind a choice names: the tool's name, and its namespace. OpenAI's
+/// SDKs have no `namespace` there, so it may be omitted if only one tool has the name.
+pub(super) fn chosen_among<'a>(
+    fields: &Fields<'_>,
+    kind: &str,
+    tools: impl Iterator<Item = (Option<&'a Namespace>, &'a str)>,
+) -> Result<(String, Option<String>), ApiError> {
+    let name = name(fields, "name")?;
+    if let Some(namespace) = namespace(fields)? {
+        return Ok((name, Some(namespace)));
+    }
+    let of_name = tools.filter(|(_, other)| *other == name);
+    let within: Vec<Option<&str>> = of_name
+        .map(|(within, _)| within.map(|within| within.name.as_str()))
         .collect();
     match &within[..] {
-        // A function without a namespace is named as usual.
-        names if names.contains(&None) => Ok(chosen(None)),
-        [Some(namespace)] => Ok(chosen(Some(namespace.clone()))),
+        // A tool without a namespace is named as usual.
+        names if names.contains(&None) => Ok((name, None)),
+        [Some(namespace)] => Ok((name, Some((*namespace).to_owned()))),
         [Some(one), Some(other), ..] => {
-            let reason = format!("names a function of `{one}` and one of `{other}`: say `namespace` too");
+            let reason = format!("names a {kind} of `{one}` and one of `{other}`: say `namespace` too");
             Err(fields.invalid("name", "invalid_value", &reason))
         }
-        // There is no such function, which is reported as for any other tool.
-        _ => Ok(chosen(None)),
+        // There is no such tool, which is reported as for any other.
+        _ => Ok((name, None)),
     }
 }

@@ -77,6 +77,33 @@ fn a_choice_names_a_function_with_its_namespace_or_without_where_it_is_the_only_
 }
 
 #[test]
+fn a_choice_of_a_custom_tool_names_its_namespace_like_that_of_a_function() {
+    let custom = |name: &str| json!({"type": "custom", "name": name});
+    let namespace = |name: &str, tools: &[&str]| {
+        let tools: Vec<_> = tools.iter().map(|tool| custom(tool)).collect();
+        json!({"type": "namespace", "name": name, "description": "d", "tools": tools})
+    };
+    let tools = json!([
+        namespace("crm", &["find", "buy"]),
+        namespace("shop", &["find"]),
+        custom("buy")
+    ]);
+    let chosen = |name: &str| {
+        let body = json!({"model": "m", "input": "x", "tools": tools, "tool_choice": custom(name)});
+        parse(&body).map(|request| request.tool_choice)
+    };
+    let buy = ToolName::Custom {
+        name: "buy".to_owned(),
+        namespace: None,
+    };
+    assert_eq!(chosen("buy"), Ok(ToolChoice::Tool(buy)));
+    assert_eq!(
+        chosen("find").unwrap_err().message,
+        "`tool_choice.name` names a custom tool of `crm` and one of `shop`: say `namespace` too"
+    );
+}
+
+#[test]
 fn errors_in_a_namespace_name_the_parameter() {
     let crm = namespace("crm", &["find"]);
     let mut unsaid = crm.clone();

@@ -7,6 +7,7 @@ use cellblock_protocol::{Stream as ProcessStream, TerminalSize};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::signal;
 use crate::error::{Error, Result};
 use crate::session::runtime::capture::whole_start;
 
@@ -95,6 +96,11 @@ pub struct ProcessOutput {
 }
 
 impl ProcessReport {
+    /// Returns the number of the signal that killed it.
+    pub(crate) fn signal_number(&self) -> Option<i32> {
+        signal::number(self.signal.as_deref()?)
+    }
+
     /// Returns its state in words, such as `exited with code 3`.
     pub fn state_in_words(&self) -> String {
         match (self.state, self.exit_code, &self.signal) {

@@ -51,6 +51,15 @@ pub(super) fn name(number: i32) -> String {
     known.map_or_else(|| format!("signal {number}"), |(name, _)| (*name).to_owned())
 }
 
+/// Returns the number of a signal with such a name.
+pub(super) fn number(name: &str) -> Option<i32> {
+    let known = SIGNALS.iter().chain(&OTHERS).find(|(it, _)| *it == name);
+    match known {
+        Some((_, number)) => Some(*number),
+        None => name.strip_prefix("signal ")?.parse().ok(),
+    }
+}
+
 impl FromStr for ProcessSignal {
     type Err = String;
 

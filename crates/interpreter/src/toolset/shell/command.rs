@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const TAIL: u64 = 64 << 10;
 /// Time for a process whose output has ended to be gone.
 const END_LIMIT: Duration = Duration::from_secs(10);
+/// Time for the answer to a request for output that is still read after a command's timeout.
+const GRACE: Duration = Duration::from_secs(5);
 /// Exit codes of a command that could not be started, and of one that signal n killed, less n.
 const NOT_STARTED: i32 = 126;
 const BY_SIGNAL: i32 = 128;
@@ -33,18 +35,31 @@ const BY_SIGNAL: i32 = 128;
 const KILL: i32 = 9;
 
 /// A process that is ended with everything that it started when this is dropped.
-struct RunningProcess<'a> {
-    session: &'a Session,
-    id: Option<String>,
+struct RunningProcess {
+    session: Session,
+    id: String,
+    /// Whether it continues instead.
+    continues: bool,
 }
 
-impl Drop for RunningProcess<'_> {
+impl RunningProcess {
+    async fn start(session: Session, order: ProcessOrder) -> Result<Self> {
+        let started = session.processes().start(order).await?;
+        Ok(Self {
+            session,
+            id: started.id,
+            continues: false,
+        })
+    }
+}
+
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // Without a runtime, the session ends as well.
-        if let Some(id) = self.id.take()
+        if !self.continues
             && let Ok(runtime) = Handle::try_current()
         {
-            let session = self.session.clone();
+            let (session, id) = (self.session.clone(), self.id.clone());
             runtime.spawn(async move { session.processes().signal(&id, ProcessSignal::KILL).await });
         }
     }
@@ -64,8 +79,11 @@ pub(super) async fn run(
         command: argv.map(str::to_owned).to_vec(),
         ..ProcessOrder::default()
     };
-    let started = match session.processes().start(order).await {
-        Ok(started) => started,
+    // In a separate task: a process that has started when nobody waits for it any more is ended, too.
+    let starting = tokio::spawn(RunningProcess::start(session.clone(), order));
+    let started = starting.await.expect("starting a process does not panic");
+    let mut running = match started {
+        Ok(running) => running,
         Err(error) if error.blame() == Blame::Caller => {
             let stderr = format!("{error}\n");
             listener.wrote(ProcessStream::Stderr, stderr.clone()).await;
@@ -78,21 +96,17 @@ pub(super) async fn run(
         }
         Err(error) => return Err(error),
     };
-    let mut running = RunningProcess {
-        session,
-        id: Some(started.id.clone()),
-    };
     let mut streams = CommandStreams::new(&mark, length);
-    let followed = follow(session, &started.id, &mut streams, listener);
-    let end = if let Ok(code) = timeout_at(Instant::now() + timeout, followed).await {
-        CommandOutcome::Exited(code?)
+    let deadline = Instant::now() + timeout;
+    let end = if let Some(code) = follow(&running, deadline, &mut streams, listener).await? {
+        CommandOutcome::Exited(code)
     } else {
         // It may have ended just now.
-        let _ = session.processes().signal(&started.id, ProcessSignal::KILL).await;
+        let _ = session.processes().signal(&running.id, ProcessSignal::KILL).await;
         CommandOutcome::TimedOut(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
     };
     // Processes that it has left continue.
-    running.id = None;
+    running.continues = true;
     for stream in [ProcessStream::Stdout, ProcessStream::Stderr] {
         listener.wrote(stream, streams.flush(stream)).await;
     }
@@ -106,31 +120,47 @@ pub(super) async fn run(
     })
 }
 
-/// Reads what a command writes until it has ended, and returns its exit code.
+/// Reads what a command writes until it has ended, and returns its exit code; `None` if it has not
+/// ended at the deadline. A listener that reads slowly takes no time from the command.
 async fn follow(
-    session: &Session,
-    id: &str,
+    running: &RunningProcess,
+    deadline: Instant,
     streams: &mut CommandStreams,
     listener: &CommandListener<'_>,
-) -> Result<i32> {
+) -> Result<Option<i32>> {
+    let RunningProcess { session, id, .. } = running;
     let mut offset = 0;
+    // Number of bytes that were written when the time was over.
+    let mut last = None;
     loop {
-        let read = session.processes().output(id, offset, MAX_OUTPUT, WAIT).await?;
+        let now = Instant::now();
+        let left = deadline.saturating_duration_since(now);
+        let reading = session.processes().output(id, offset, MAX_OUTPUT, WAIT.min(left));
+        let Ok(read) = timeout_at(deadline.max(now) + GRACE, reading).await else {
+            return Ok(None);
+        };
+        let read = read?;
+        streams.left_out += read.lost;
         offset = read.next;
         for (stream, bytes) in read.parts() {
             listener.wrote(stream, streams.push(stream, bytes)).await;
         }
         if let Some(code) = streams.code() {
-            return Ok(code);
+            return Ok(Some(code));
         }
         if read.eof {
             let ended = session.processes().wait(id, END_LIMIT).await?;
-            return Ok(code_of(&ended));
+            return Ok(Some(code_of(&ended)));
+        }
+        if left.is_zero() && offset >= *last.get_or_insert(read.total) {
+            return Ok(None);
         }
         if streams.is_full() {
             // A command that writes without end must not keep the host busy.
             sleep(PAUSE).await;
-            offset = offset.max(read.total.saturating_sub(TAIL));
+            let skipped = read.total.saturating_sub(TAIL).saturating_sub(offset);
+            streams.left_out += skipped;
+            offset += skipped;
         }
     }
 }
@@ -139,7 +169,7 @@ async fn follow(
 fn code_of(ended: &ProcessReport) -> i32 {
     match (ended.state, ended.exit_code) {
         (ProcessState::Exited, Some(code)) => code,
-        _ => BY_SIGNAL + KILL,
+        _ => BY_SIGNAL + ended.signal_number().unwrap_or(KILL),
     }
 }
 
@@ -151,4 +181,29 @@ fn mark() -> String {
         let _ = write!(mark, "{byte:02x}");
     }
     mark + ":"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_exit_code_of_a_killed_process_names_its_signal() {
+        for (state, signal, code) in [
+            ("killed", Some("SIGTERM"), 143),
+            ("killed", Some("SIGSEGV"), 139),
+            ("killed", Some("signal 40"), 168),
+            ("lost", None, 137),
+        ] {
+            let ended: ProcessReport = serde_json::from_value(json!({
+                "id": "p1", "command": ["sh"], "state": state, "exit_code": null, "signal": signal,
+                "stdin": false, "terminal": false, "started_unix_ms": 1, "ended_unix_ms": 2,
+                "output_file": "/tmp/p1.log",
+            }))
+            .unwrap();
+            assert_eq!(code_of(&ended), code, "{signal:?}");
+        }
+    }
 }

@@ -35,6 +35,8 @@ pub const MAX_COMMAND: usize = 100 << 10;
 /// Maximum number of characters of a command's output, and the number if a call names none.
 pub const MAX_OUTPUT: usize = 200_000;
 const OUTPUT: usize = 10_000;
+/// Maximum number of characters of the outputs of a call, which its commands share equally.
+const MAX_CALL_OUTPUT: usize = 1_000_000;
 /// Maximum number of commands that run at the same time.
 const AT_ONCE: usize = 8;
 
@@ -89,7 +91,7 @@ pub struct CommandReport {
     pub stdout: String,
     /// Text that it wrote to stderr.
     pub stderr: String,
-    /// Number of characters of both that were left out at the end.
+    /// Number of characters of both that were left out at the end; of long output, about that number.
     pub left_out: u64,
     /// Its end.
     pub end: CommandOutcome,
@@ -209,6 +211,7 @@ impl Shell {
         let length = arguments.max_output_length.map_or(OUTPUT, |length| {
             usize::try_from(length).unwrap_or(MAX_OUTPUT).min(MAX_OUTPUT)
         });
+        let length = length.min(share(arguments.commands.len()));
         let commands = arguments.commands.clone().into_iter().enumerate();
         let commands = stream::iter(commands)
             .map(|(index, command)| async move { self.run_one(index, &command, timeout, length).await })
@@ -240,6 +243,11 @@ impl Shell {
     }
 }
 
+/// Returns the maximum number of characters of the output of each of so many commands.
+fn share(commands: usize) -> usize {
+    MAX_OUTPUT.min(MAX_CALL_OUTPUT / commands.max(1))
+}
+
 /// Returns the tool as models know it.
 pub fn definition(max_timeout: Duration) -> ToolDefinition {
     let seconds = max_timeout.as_secs();
@@ -251,8 +259,9 @@ pub fn definition(max_timeout: Duration) -> ToolDefinition {
          no variables or working directory. To run commands one after the other, join them with `&&` \
          or `;`, or send them in several calls. There is no terminal, and commands cannot ask \
          questions. A process that a command leaves in the background continues until the sandbox \
-         ends, so servers can be used in later calls; a command that reaches its timeout is ended with \
-         everything that it started.",
+         ends, so servers can be used in later calls; redirect its output to a file, as too much of it \
+         hides the end of the command. A command that reaches its timeout is ended with everything \
+         that it started.",
         json!({
             "type": "object",
             "properties": {
@@ -276,7 +285,8 @@ pub fn definition(max_timeout: Duration) -> ToolDefinition {
                     "minimum": 0,
                     "description": format!(
                         "Characters of stdout and stderr together that are returned of each command: \
-                         {OUTPUT} by default, at most {MAX_OUTPUT}."
+                         {OUTPUT} by default, at most {MAX_OUTPUT}, and at most {MAX_CALL_OUTPUT} of all \
+                         commands of a call, which share them equally."
                     ),
                 },
             },
@@ -311,6 +321,14 @@ mod tests {
             let told = parse(arguments.clone());
             assert!(told.contains(problem), "{arguments}: {told}");
         }
+    }
+
+    #[test]
+    fn many_commands_share_the_output_of_a_call() {
+        assert_eq!([1, 5].map(share), [MAX_OUTPUT; 2]);
+        assert_eq!(share(8), 125_000);
+        assert!(share(MAX_COMMANDS) >= OUTPUT);
+        assert!(share(MAX_COMMANDS) * MAX_COMMANDS <= MAX_CALL_OUTPUT);
     }
 
     #[test]

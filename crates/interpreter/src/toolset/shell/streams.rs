@@ -4,6 +4,9 @@ use memchr::memmem;
 
 use crate::session::processes::ProcessStream;
 
+/// Maximum number of bytes of an exit code with the end of its line.
+const MAX_CODE: usize = 16;
+
 /// Text of a command's streams, up to a common number of characters.
 #[derive(Debug)]
 pub(super) struct CommandStreams {
@@ -13,7 +16,7 @@ pub(super) struct CommandStreams {
     stderr: MarkedStream,
     /// Number of characters that may still be taken.
     left: usize,
-    /// Number of characters that were left out.
+    /// Number of characters that were left out. Of output that was not read, the bytes count.
     pub(super) left_out: u64,
 }
 
@@ -108,15 +111,17 @@ impl MarkedStream {
             let whole = ready - unfinished(&self.held[..ready]);
             return self.held.drain(..whole).collect();
         };
-        let end = memchr::memchr(b'\n', &self.held[at..]).map(|end| at + end);
-        let digits = end.and_then(|end| self.held.get(at + mark.len()..end));
-        if let Some(digits) = digits {
-            let digits = String::from_utf8_lossy(digits);
-            self.code = Some(digits.parse().unwrap_or(1));
-            self.held.truncate(at);
-            return std::mem::take(&mut self.held);
-        }
-        self.held.drain(..at).collect()
+        let digits = &self.held[at + mark.len()..];
+        let digits = &digits[..digits.len().min(MAX_CODE)];
+        let code: i32 = match memchr::memchr(b'\n', digits) {
+            Some(end) => String::from_utf8_lossy(&digits[..end]).parse().unwrap_or(1),
+            // A command can read the mark and write it itself; what follows must not fill the memory.
+            None if digits.len() == MAX_CODE => 1,
+            None => return self.held.drain(..at).collect(),
+        };
+        self.code = Some(code);
+        self.held.truncate(at);
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -151,6 +156,20 @@ mod tests {
             assert_eq!(streams.push(Stdout, b"of a server"), "");
             assert_eq!(streams.into_texts(), ("über\u{1e}0".to_owned(), String::new()));
         }
+    }
+
+    #[test]
+    fn a_mark_without_an_exit_code_ends_a_stream_and_holds_nothing() {
+        let mut streams = CommandStreams::new(MARK, 100);
+        assert_eq!(streams.push(Stdout, b"x\x1e0123:"), "x");
+        let part = [b'1'; 1 << 10];
+        for _ in 0..1 << 10 {
+            assert_eq!(streams.push(Stdout, &part), "");
+            assert!(streams.stdout.held.len() <= MARK.len() + MAX_CODE);
+        }
+        assert_eq!(streams.push(Stderr, b"\x1e0123:1111111111111111"), "");
+        assert_eq!(streams.code(), Some(1));
+        assert_eq!(streams.into_texts(), ("x".to_owned(), String::new()));
     }
 
     #[test]
