@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import zipfile
+from contextlib import suppress
 from typing import Any
 
 from record import ATTRIBUTES, below, describe, require, resolve
@@ -90,22 +91,30 @@ def remove(cwd: str, path: str, kind: str | None = None, missing_ok: bool = Fals
     return {"path": path, "type": found}
 
 
-def archive(cwd: str, paths: list[str]) -> dict[str, Any]:
-    """Packs files and directories into a ZIP file, without links."""
+def archive(cwd: str, paths: list[str], packed: str) -> dict[str, Any]:
+    """Packs files and directories into a new ZIP file, without links."""
     paths = [resolve(path, cwd) for path in paths]
     if not paths:
         raise ValueError("`paths` is empty; name a file or directory")
     for path in paths:
         require(os.path.exists(path), "path", path)
-    packed = f"/tmp/archive-{os.getpid()}.zip"
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as file:
-        for path in paths:
-            inside = [entry.path for entry in below(path)] if os.path.isdir(path) else [path]
-            for one in inside:
-                if os.path.isfile(one) and not os.path.islink(one):
-                    file.write(one, os.path.relpath(one, os.path.dirname(path)))
+    try:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as file:
+            for path in paths:
+                inside = [entry.path for entry in below(path)] if os.path.isdir(path) else [path]
+                for one in inside:
+                    if not os.path.isfile(one) or os.path.islink(one):
+                        continue
+                    # The archive never ends if it contains itself.
+                    if not os.path.samefile(one, packed):
+                        file.write(one, os.path.relpath(one, os.path.dirname(path)))
+    except BaseException:
+        # It is missing if it could not be made.
+        with suppress(OSError):
+            os.unlink(packed)
+        raise
     name = os.path.basename(paths[0]) if len(paths) == 1 else "download"
-    return {"archive": packed, "name": name or "archive"}
+    return {"name": name or "archive"}
 
 
 def compose(cwd: str, paths: list[str], destination: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 from difflib import SequenceMatcher
 from typing import Any
 
-from record import find, require, resolve, write_whole
+from record import find, lines_of, require, resolve, write_whole
 
 MAX_TEXT = 1 << 20
 MAX_BYTES = 10 << 20
@@ -65,7 +65,8 @@ def read(cwd: str, path: str, start_line: int = 1, end_line: int | None = None) 
         return {"media_type": kind}, read_bytes(cwd, path)[1]
     kept, length, total = [], 0, 0
     try:
-        with open(path, encoding="utf-8") as file:
+        # With the ends of lines that it has: `replace` looks for the text that this returns.
+        with open(path, encoding="utf-8", newline="") as file:
             for total, line in enumerate(file, 1):
                 if total < start_line or (end_line is not None and total > end_line):
                     continue
@@ -80,10 +81,18 @@ def read(cwd: str, path: str, start_line: int = 1, end_line: int | None = None) 
     return {"path": path, "total_lines": total, "content": "".join(kept)}
 
 
+def decode(text: str) -> bytes:
+    """Decodes base64, which may have line breaks."""
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError as error:
+        raise ValueError(f"the content is not valid base64: {error}") from None
+
+
 def write(cwd: str, path: str, content: str | dict[str, str]) -> dict[str, Any]:
     """Writes a text, or bytes in base64."""
     path = resolve(path, cwd)
-    written = content.encode() if isinstance(content, str) else base64.b64decode(content["base64"])
+    written = content.encode() if isinstance(content, str) else decode(content["base64"])
     write_whole(path, written)
     return {"path": path, "size": len(written)}
 
@@ -94,7 +103,7 @@ def replace(cwd: str, path: str, replacements: list[dict[str, Any]]) -> dict[str
     require(os.path.isfile(path), "file", path)
     text, count = read_text(path), 0
     for number, one in enumerate(replacements, 1):
-        lines = text.splitlines(keepends=True)
+        lines = lines_of(text)
         first, last = (one.get("start_line") or 1) - 1, one.get("end_line") or len(lines)
         region, rest = "".join(lines[first:last]), "".join(lines[max(first, last) :])
         found = region.count(one["target"])
@@ -136,7 +145,8 @@ def compared(path: str, cwd: str) -> tuple[dict[str, Any], list[str]]:
     if len(text) > MAX_COMPARED:
         limit = f"the limit for a comparison is {MAX_COMPARED}"
         raise OSError(errno.EDOM, f"{path} has {len(text)} characters; {limit}")
-    return {"path": path, "name": os.path.basename(path), "notices": []}, text.splitlines()
+    lines = [line.rstrip("\r\n") for line in lines_of(text)]
+    return {"path": path, "name": os.path.basename(path), "notices": []}, lines
 
 
 def line(kind: str, old: int | None, new: int | None, text: str) -> dict[str, Any]:

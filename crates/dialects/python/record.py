@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import grp
+import io
 import os
 import pwd
 import stat
@@ -38,8 +39,16 @@ def require_directory(path: str) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "path is not a directory", path)
 
 
+def lines_of(text: str) -> list[str]:
+    """Returns the lines of a text with their ends: line feeds, carriage returns, or both."""
+    # `splitlines` also splits at characters that no editor ends lines at, such as form feeds.
+    return list(io.StringIO(text, newline=""))
+
+
 def write_whole(path: str, content: bytes) -> None:
     """Writes a file in one step, so that no program reads half of it."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "path is a directory, not a file", path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     path = os.path.realpath(path)
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
@@ -144,6 +153,7 @@ def entries(
         if skip < total <= skip + limit:
             try:
                 found.append(describe(entry.path))
-            except FileNotFoundError:
+            except OSError:
+                # It is gone, or its directory may be listed and not searched.
                 continue
     return {"directory": describe(path), "entries": found, "total": total}

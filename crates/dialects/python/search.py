@@ -10,19 +10,19 @@ from fnmatch import fnmatch
 from itertools import islice
 from typing import Any
 
-from record import below, describe, require, require_directory, resolve
+from record import below, describe, lines_of, require, require_directory, resolve
 
 MAX_SEARCHED = 8 << 20
 MAX_LINE = 2000
 
 
 def searchable_lines(path: str) -> list[str]:
-    """Returns the lines of a text file, and none of a file that is binary or large."""
+    """Returns the lines of a text file without their ends, and none of a file that is binary or large."""
     try:
         if os.path.getsize(path) > MAX_SEARCHED or not os.path.isfile(path):
             return []
         with open(path, "rb") as file:
-            return file.read().decode().splitlines()
+            return [line.rstrip("\r\n") for line in lines_of(file.read().decode())]
     except (OSError, UnicodeDecodeError):
         return []
 
@@ -42,7 +42,7 @@ def grep(
     require(os.path.exists(path), "search path", path)
     try:
         pattern = re.compile(query if regex else re.escape(query), re.IGNORECASE if case_insensitive else 0)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         hint = "set regex to false to search for the text itself"
         raise ValueError(f"invalid regular expression: {error}; {hint}") from None
 

@@ -323,15 +323,24 @@ pub(super) async fn post(
             sent.ext.clone().unwrap_or_else(|| ".txt".to_owned()),
         ),
     };
-    let numbered = (0_u32..).map(|number| match number {
-        0 if source.is_none() => format!("{}{extension}", stem.trim_end()),
-        _ => format!("{stem}{number}{extension}"),
-    });
-    let free = numbered
-        .skip(usize::from(source.is_some()))
-        .find(|name| !taken.contains(&name.as_str()));
-    let name = free.unwrap_or_default();
-    let place = KernelPath::find(&jupyter, &owner, &format!("{}/{name}", folder.path))?;
+    let mut number = u32::from(source.is_some());
+    let (name, place) = loop {
+        let name = match number {
+            0 => format!("{}{extension}", stem.trim_end()),
+            _ => format!("{stem}{number}{extension}"),
+        };
+        number += 1;
+        if taken.contains(&name.as_str()) {
+            continue;
+        }
+        let place = KernelPath::find(&jupyter, &owner, &format!("{}/{name}", folder.path))?;
+        // The listing has a maximum, so it need not have every name that is taken.
+        let found = place.about(&place.inside).await;
+        match found {
+            Err(problem) if problem.is_no_file() => break (name, place),
+            found => drop(found?),
+        }
+    };
     match source {
         Some(source) => {
             if source.held.id != place.held.id {

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::fault::DialectFault;
+use crate::fault::{DialectFault, DialectFaultKind};
 
 /// Reason that a request is not served.
 #[derive(Debug)]
@@ -18,6 +18,11 @@ impl Problem {
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Returns whether the reason is that there is no such file.
+    pub(super) fn is_no_file(&self) -> bool {
+        self.0.kind == DialectFaultKind::NoFile
     }
 
     pub(super) fn into_status(self) -> (StatusCode, String) {

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_interpreter::egress::inbound::SEPARATE_ORIGIN;
 use cellblock_interpreter::hosting::uploads::{SpooledUpload, Upload};
+use cellblock_interpreter::mint;
 use cellblock_interpreter::session::OpenedFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ struct MoveRequest {
     destination: String,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 struct ArchiveRequest {
     paths: Vec<String>,
 }
@@ -140,16 +141,24 @@ pub(super) async fn archive(
 ) -> Result<Response, Problem> {
     let asked: ArchiveRequest = json(&body)?;
     let held = terminal.chat(&caller).await?;
-    let (made, _): (Value, _) = perform(&held, "change.archive", &asked).await?;
-    let (Some(path), Some(name)) = (made["archive"].as_str(), made["name"].as_str()) else {
+    // A program that reaches its timeout leaves what it has written, so its file is removed here.
+    let path = format!("/tmp/{}.zip", mint("archive-"));
+    let arguments = json!({"paths": asked.paths, "packed": path});
+    let packed = async {
+        let (made, _) = perform::<Value>(&held, "change.archive", &arguments).await?;
+        let opened = held.session.open_file(path.as_str()).await?;
+        Ok::<_, Problem>((made, opened))
+    };
+    let packed = packed.await;
+    let _ = held.session.remove_file(path.as_str()).await;
+    let (made, opened) = packed?;
+    let Some(name) = made["name"].as_str() else {
         return Err(Problem::new(
             StatusCode::BAD_GATEWAY,
             "the sandbox made no archive",
         ));
     };
-    let opened = held.session.open_file(path).await;
-    let _ = held.session.remove_file(path).await;
-    let mut response = download(opened?, HeaderValue::from_static("application/zip"));
+    let mut response = download(opened, HeaderValue::from_static("application/zip"));
     let safe: String = name
         .chars()
         .filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it))

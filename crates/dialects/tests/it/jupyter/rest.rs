@@ -157,6 +157,8 @@ fn contents_are_the_files_of_kernels() {
         );
         let binary = json!({"type": "file", "format": "base64", "content": "AP8="});
         assert_eq!(ann.ask(Method::PUT, &file, Some(binary)).await.0, 200);
+        let broken = json!({"type": "file", "format": "base64", "content": "AP*8="});
+        assert_eq!(ann.ask(Method::PUT, &file, Some(broken)).await.0, 400);
         assert_eq!(ann.ask(Method::GET, &file, None).await.1["content"], "AP8=");
         let (_, points) = ann.ask(Method::GET, &format!("{file}/checkpoints"), None).await;
         assert_eq!(points[0]["id"], "checkpoint");
@@ -178,6 +180,11 @@ fn contents_are_the_files_of_kernels() {
             (status.as_u16(), &notebook["name"]),
             (201, &json!("Untitled.ipynb"))
         );
+        let next = json!({"type": "notebook"});
+        let (_, next) = ann
+            .ask(Method::POST, &format!("/api/contents/{kernel}"), Some(next))
+            .await;
+        assert_eq!(next["name"], "Untitled1.ipynb");
         let renamed = json!({"path": format!("{kernel}/b.txt")});
         assert_eq!(
             ann.ask(Method::PATCH, &file, Some(renamed)).await.1["name"],

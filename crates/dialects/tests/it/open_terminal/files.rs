@@ -54,6 +54,33 @@ fn a_file_is_written_read_changed_and_listed() {
 }
 
 #[test]
+fn lines_end_at_the_same_places_for_reads_searches_and_replacements() {
+    block_on(async {
+        let server = server().await;
+        let chat = Chat::new(&server);
+        let content = "a\u{c}b\r\nc\u{2028}d\r\nlast d\r\n";
+        chat.done("/files/write", json!({"path": "a", "content": content}))
+            .await;
+        let read = chat.read("/files/read?path=a&start_line=2&end_line=2").await;
+        assert_eq!(
+            (&read["total_lines"], &read["content"]),
+            (&json!(3), &json!("c\u{2028}d\r\n"))
+        );
+        let found = chat.read("/files/grep?query=last").await;
+        assert_eq!(
+            (&found["matches"][0]["line"], &found["matches"][0]["content"]),
+            (&json!(3), &json!("last d"))
+        );
+        let change = json!({"path": "a", "replacements": [
+            {"target": "d", "replacement": "D", "start_line": 3, "end_line": 3},
+        ]});
+        chat.done("/files/replace", change).await;
+        let expected = content.replace("last d", "last D");
+        assert_eq!(chat.read("/files/read?path=a").await["content"], expected);
+    });
+}
+
+#[test]
 fn a_replacement_that_fails_changes_nothing_and_says_why() {
     block_on(async {
         let server = server().await;
@@ -112,8 +139,10 @@ fn files_are_found_by_content_and_by_name() {
                 ("/workspace/lib/b.py", 1, "X = 2")
             ]
         );
-        let (status, wrong) = chat.get("/files/grep?query=%28").await;
-        assert_eq!(status, 400, "{wrong}");
+        for query in ["%28", "a%7B99999999999999999999%7D"] {
+            let (status, wrong) = chat.get(&format!("/files/grep?query={query}")).await;
+            assert_eq!(status, 400, "{wrong}");
+        }
         let globbed = chat
             .read("/files/glob?pattern=%2A.py&type=file&exclude=lib%2F%2A")
             .await;
@@ -189,6 +218,11 @@ fn the_browser_uploads_moves_archives_and_deletes() {
         );
         let zip = zip.bytes().await.unwrap();
         assert!(zip.starts_with(b"PK") && zip.windows(9).any(|it| it == b"out/y.bin"));
+        // The archive is in this directory while it is written.
+        let everything = chat
+            .request(Method::POST, "/files/archive")
+            .json(&json!({"paths": ["/tmp"]}));
+        assert_eq!(everything.status().await, 200);
         let (status, deleted) = chat.delete("/files/delete?path=out").await;
         assert_eq!((status.as_u16(), &deleted["type"]), (200, &json!("directory")));
         let (status, _) = chat.get("/files/view?path=/workspace/out/y.bin").await;
