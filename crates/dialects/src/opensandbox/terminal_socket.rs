@@ -24,7 +24,7 @@ use cellblock_interpreter::session::processes::terminal::{
     TerminalCodec, TerminalFrame, TerminalInput, close, closing, pump,
 };
 use cellblock_interpreter::session::processes::{
-    MAX_INPUT, ProcessReader, ProcessReport, ProcessStream, TerminalSize,
+    MAX_INPUT, ProcessError, ProcessReader, ProcessReport, ProcessStream, TerminalSize,
 };
 use futures_util::{Sink, Stream};
 use serde::Deserialize;
@@ -153,7 +153,9 @@ impl TerminalCodec for Shell {
     }
 
     fn unwritten(&self, error: Error) -> Option<Vec<TerminalFrame>> {
-        Some(refused("STDIN_WRITE_FAILED", &error.to_string()))
+        // The rest of the output and the exit code are still to come.
+        let is_closed = matches!(error, Error::Process(ProcessError::Closed { .. }));
+        (!is_closed).then(|| refused("STDIN_WRITE_FAILED", &error.to_string()))
     }
 }
 

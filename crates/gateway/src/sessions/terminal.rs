@@ -135,12 +135,6 @@ impl TerminalCodec for ProcessCodec {
             Err(_) => closing(close_code::ERROR, "the sandbox failed"),
         }
     }
-
-    fn unwritten(&self, error: Error) -> Option<Vec<TerminalFrame>> {
-        // It has ended, which shows in the output.
-        let is_closed = matches!(error, Error::Process(ProcessError::Closed { .. }));
-        (!is_closed).then(|| self.end(Err(error)))
-    }
 }
 
 /// Returns a WebSocket with the messages of a terminal.

@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{MAX_WAIT, ProcessError, ProcessReport, ProcessSignal, ProcessState, ProcessStream, Processes};
+use super::{
+    MAX_WAIT, ProcessError, ProcessOutput, ProcessReport, ProcessSignal, ProcessState, ProcessStream,
+    Processes,
+};
 use crate::error::{Error, Result};
 use crate::session::Session;
 
@@ -65,10 +68,7 @@ impl ProcessReader {
             if read.bytes.is_empty() && !read.eof {
                 tokio::time::sleep(PAUSE).await;
             }
-            self.parts = read
-                .parts()
-                .map(|(stream, bytes)| (stream, bytes.to_vec()))
-                .collect();
+            self.parts = parts(&read);
         }
     }
 
@@ -81,6 +81,19 @@ impl ProcessReader {
     pub async fn kill(&self) {
         self.session.processes().kill(&self.id).await;
     }
+}
+
+/// Returns the parts of the output, after a note in stderr if bytes before them are lost.
+fn parts(read: &ProcessOutput) -> VecDeque<(ProcessStream, Vec<u8>)> {
+    let note = (read.lost > 0).then(|| {
+        let note = format!(
+            "[{} bytes of output are lost: they were read too late]\n",
+            read.lost
+        );
+        (ProcessStream::Stderr, note.into_bytes())
+    });
+    let kept = read.parts().map(|(stream, bytes)| (stream, bytes.to_vec()));
+    note.into_iter().chain(kept).collect()
 }
 
 impl Processes<'_> {
@@ -100,5 +113,27 @@ impl Processes<'_> {
     pub async fn kill(self, id: &str) {
         // It may have ended.
         let _ = self.signal(id, ProcessSignal::KILL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_output_is_noted_before_the_output_that_follows_it() {
+        let read = ProcessOutput {
+            offset: 10,
+            bytes: b"rest".to_vec(),
+            next: 14,
+            lost: 10,
+            total: 14,
+            eof: true,
+            stderr: Vec::new(),
+        };
+        let note = b"[10 bytes of output are lost: they were read too late]\n".to_vec();
+        let rest = (ProcessStream::Stdout, b"rest".to_vec());
+        assert_eq!(parts(&read), [(ProcessStream::Stderr, note), rest.clone()]);
+        assert_eq!(parts(&ProcessOutput { lost: 0, ..read }), [rest]);
     }
 }

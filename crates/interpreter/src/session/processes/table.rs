@@ -115,7 +115,7 @@ impl Table {
         let rows = self.rows();
         let mut entries = rows.entries.iter();
         let running = entries.find(|(_, entry)| entry.state.borrow().state == ProcessState::Running);
-        running.map(|(number, _)| number.to_string())
+        running.map(|(key, _)| id(*key))
     }
 
     /// Lets no process start, and nobody see what the cell of a try starts, or returns the ID of a

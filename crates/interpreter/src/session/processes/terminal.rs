@@ -13,7 +13,7 @@ use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
-use super::{ProcessReader, ProcessReport, ProcessSignal, ProcessStream, TerminalSize};
+use super::{ProcessError, ProcessReader, ProcessReport, ProcessSignal, ProcessStream, TerminalSize};
 use crate::error::{Error, Result};
 
 /// Time between two pings, also while the process writes: a client that only reads answers them.
@@ -70,9 +70,11 @@ pub trait TerminalCodec {
     /// Returns the last messages after the end of the process, or after a failure to use it.
     fn end(&self, ended: Result<ProcessReport>) -> Vec<TerminalFrame>;
 
-    /// Returns the last messages after a failure to write input, unless the connection continues.
+    /// Returns the last messages after a failure to write input, unless the connection continues, as it
+    /// does after the end of the process: the rest of its output and its exit code are still to come.
     fn unwritten(&self, error: Error) -> Option<Vec<TerminalFrame>> {
-        Some(self.end(Err(error)))
+        let is_closed = matches!(error, Error::Process(ProcessError::Closed { .. }));
+        (!is_closed).then(|| self.end(Err(error)))
     }
 }
 
