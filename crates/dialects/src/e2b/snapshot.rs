@@ -28,6 +28,9 @@ pub(super) const DEFAULT_TAG: &str = "default";
 /// Prefix of the ids of snapshots.
 pub(super) const SNAPSHOT_ID: &str = "s";
 
+/// Name of the action in errors.
+const RESTORE: &str = "create a sandbox of a snapshot";
+
 /// A snapshot in use.
 pub(super) type HeldSnapshot = ResidentGuard<DialectSession<Snapshot>>;
 
@@ -92,24 +95,31 @@ impl E2b {
     pub(super) fn snapshot(&self, owner: &Owner, text: &str) -> Option<HeldSnapshot> {
         let label = SnapshotLabel::new(text);
         let all = self.snapshots.of(owner.name());
-        all.iter().rev().find(|it| it.kept.label == label)?.hold()
+        // To look at it is not to use it: it ends when no sandbox begins from it.
+        all.iter().rev().find(|it| it.kept.label == label)?.peek()
     }
 
     /// Returns a session with the state of a snapshot, which rests again after that.
     pub(super) async fn restore(&self, snapshot: &HeldSnapshot, options: ForkOptions) -> Answer<Session> {
         let turn = snapshot.turn().await?;
-        let copied = copy(&turn.session, options, "create a sandbox of a snapshot").await;
-        let (e2b, memory) = (self.clone(), snapshot.kept.memory);
-        self.host.tasks.spawn(async move {
-            if let Err(error) = e2b.rest(&turn.session, memory).await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    snapshot = turn.id,
-                    "rest a snapshot"
-                );
-            }
+        let (e2b, memory, tasks) = (self.clone(), snapshot.kept.memory, self.host.tasks.clone());
+        // Also without the client, the snapshot rests afterwards.
+        let copying = self.host.tasks.spawn(async move {
+            let copied = copy(&turn.session, options, RESTORE).await;
+            tasks.spawn(async move {
+                if let Err(error) = e2b.rest(&turn.session, memory).await {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        snapshot = turn.id,
+                        "rest a snapshot"
+                    );
+                }
+            });
+            copied
         });
-        copied
+        copying
+            .await
+            .map_err(|error| Problem::internal(RESTORE, &error))?
     }
 
     /// Frees the memory of a snapshot, as far as its backend can keep what it has.

@@ -40,7 +40,11 @@ struct Uses {
 
 /// Keeps a session from expiring until it is dropped.
 #[derive(Debug)]
-pub struct ResidentGuard<T>(Arc<Resident<T>>);
+pub struct ResidentGuard<T> {
+    resident: Arc<Resident<T>>,
+    /// Whether it counts as a use of the session.
+    is_use: bool,
+}
 
 /// The right to use a session alone. Others wait until it is dropped.
 #[derive(Debug)]
@@ -92,10 +96,26 @@ impl<T: ResidentSession> Resident<T> {
         self.hold_one(&mut self.uses())
     }
 
+    /// Holds the session without using it: afterwards it expires when it would have expired.
+    pub fn peek(self: &Arc<Self>) -> Option<ResidentGuard<T>> {
+        let mut uses = self.uses();
+        if self.closed.is_cancelled() || self.is_over(&uses) {
+            return None;
+        }
+        uses.holds += 1;
+        Some(ResidentGuard {
+            resident: Arc::clone(self),
+            is_use: false,
+        })
+    }
+
     fn hold_one(self: &Arc<Self>, uses: &mut Uses) -> ResidentGuard<T> {
         uses.holds += 1;
         uses.last = Instant::now();
-        ResidentGuard(Arc::clone(self))
+        ResidentGuard {
+            resident: Arc::clone(self),
+            is_use: true,
+        }
     }
 
     /// Waits until no other call uses the session.
@@ -216,7 +236,7 @@ impl<T> Deref for ResidentGuard<T> {
     type Target = Arc<Resident<T>>;
 
     fn deref(&self) -> &Arc<Resident<T>> {
-        &self.0
+        &self.resident
     }
 }
 
@@ -230,13 +250,15 @@ impl<T> Deref for Exclusive<T> {
 
 impl<T> Drop for ResidentGuard<T> {
     fn drop(&mut self) {
-        let mut uses = self.0.uses();
+        let mut uses = self.resident.uses();
         uses.holds -= 1;
-        uses.last = Instant::now();
+        if self.is_use {
+            uses.last = Instant::now();
+        }
         let idle = uses.holds == 0;
         drop(uses);
         if idle {
-            self.0.changes.send_replace(());
+            self.resident.changes.send_replace(());
         }
     }
 }

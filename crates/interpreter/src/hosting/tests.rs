@@ -83,6 +83,19 @@ async fn a_session_expires_when_nobody_has_held_it_for_its_idle_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_is_only_looked_at_expires_all_the_same() {
+    let registry = unlimited();
+    let idle = resident(&registry, "ann", "s1");
+    advance(IDLE / 2).await;
+    let seen = idle.peek().unwrap();
+    advance(IDLE).await;
+    assert!(!idle.is_expired());
+    drop(seen);
+    assert!(idle.is_expired() && idle.peek().is_none());
+    assert_eq!(registry.expired().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_expired_session_is_not_found_even_before_it_is_closed() {
     let registry = unlimited();
     let expired = resident(&registry, "ann", "s1");

@@ -65,9 +65,10 @@ impl PageRequest {
         if !self.oldest_first {
             own.reverse();
         }
+        // A list does not keep anything from expiring.
         let held = own
             .iter()
-            .filter_map(cellblock_interpreter::hosting::Resident::hold);
+            .filter_map(cellblock_interpreter::hosting::Resident::peek);
         held.filter(|it| self.is_after(it) && fits(it)).collect()
     }
 
