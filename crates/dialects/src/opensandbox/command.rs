@@ -23,6 +23,7 @@ use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State};
+use crate::fault::DialectFault;
 use crate::instant::instant;
 
 /// By this command the client's library finds out whether code can run: it looks for the port of a
@@ -66,10 +67,28 @@ pub(super) async fn run(
     if probe {
         return Ok(probed(&state, sandbox, permit));
     }
+    let tasks = state.host.tasks.clone();
+    // Also without the client, the command has a timeout and counts for its key.
+    let starting = tasks.spawn(async move {
+        if background {
+            in_background(&state, sandbox, permit, order, limit).await
+        } else {
+            in_foreground(&state, sandbox, permit, order, limit).await
+        }
+    });
+    let started = starting.await;
+    started.map_err(|error| DialectFault::internal("start a command", &error))?
+}
+
+/// Starts a command, which ends with the stream of its output.
+async fn in_foreground(
+    state: &State,
+    sandbox: HeldSandbox,
+    permit: Permit,
+    order: ProcessOrder,
+    limit: Option<Duration>,
+) -> Result<Response, Problem> {
     let gone = CancellationToken::new();
-    if background {
-        return in_background(&state, sandbox, permit, order, limit, gone).await;
-    }
     let id = sandbox.session.processes().start(order).await?.id;
     let mut process = ProcessReader::new(&sandbox.session, &id, 0);
     let (teller, response) = events::channel(gone.clone());
@@ -134,11 +153,10 @@ async fn in_background(
     permit: Permit,
     order: ProcessOrder,
     limit: Option<Duration>,
-    gone: CancellationToken,
 ) -> Result<Response, Problem> {
     // Its output is read later, as one sequence.
     let started = sandbox.session.processes().start(order).await?;
-    let (teller, response) = events::channel(gone);
+    let (teller, response) = events::channel(CancellationToken::new());
     state.host.tasks.spawn(async move {
         teller.tell("init", json!({"text": started.id})).await;
         teller.complete(Duration::ZERO).await;

@@ -15,6 +15,7 @@ use cellblock_interpreter::session::processes::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::error::Problem;
 use super::super::paths::{HOME, absolute};
 use super::super::place::RequestSandbox;
 use super::super::sandbox::HeldSandbox;
@@ -192,31 +193,38 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
         terminal: request.pty.map(Pty::terminal),
     };
     let terminal = order.terminal.is_some();
-    let processes = held.session.processes();
     let permit = e2b.host.cell(&held.kept.owner).await;
     let permit = permit.map_err(|denied| Fault::new("resource_exhausted", denied.to_string()))?;
-    let report = processes.start(order).await?;
-    let process = Process {
-        pid: number(&report.id),
-        id: report.id,
-        terminal,
-        config,
-        tag: request.tag,
-    };
-    held.kept.daemon.started.add(process.clone(), processes);
     let until = seconds(headers, "connect-timeout-ms", 0.001);
-    let reading = ProcessReader::new(&held.session, &process.id, 0);
-    let (session, id) = (held.session.clone(), process.id.clone());
-    e2b.host.tasks.spawn(async move {
-        let ended = session
-            .processes()
-            .ended(&id, until.unwrap_or(Duration::MAX))
-            .await;
-        if ended.is_ok_and(|report| report.state == ProcessState::Running) {
-            session.processes().kill(&id).await;
-        }
-        drop(permit);
+    let (own, tasks, tag) = (hold(held)?, e2b.host.tasks.clone(), request.tag);
+    // Also without the client, the process is listed, has a timeout and counts for its key.
+    let starting = e2b.host.tasks.spawn(async move {
+        let processes = own.session.processes();
+        let report = processes.start(order).await?;
+        let process = Process {
+            pid: number(&report.id),
+            id: report.id,
+            terminal,
+            config,
+            tag,
+        };
+        own.kept.daemon.started.add(process.clone(), processes);
+        let (session, id) = (own.session.clone(), process.id.clone());
+        tasks.spawn(async move {
+            let ended = session
+                .processes()
+                .ended(&id, until.unwrap_or(Duration::MAX))
+                .await;
+            if ended.is_ok_and(|report| report.state == ProcessState::Running) {
+                session.processes().kill(&id).await;
+            }
+            drop(permit);
+        });
+        Ok::<_, Fault>(process)
     });
+    let started = starting.await;
+    let process = started.map_err(|error| Problem::internal("start a process", &error))??;
+    let reading = ProcessReader::new(&held.session, &process.id, 0);
     Ok(follow(e2b, hold(held)?, process, reading, until, headers))
 }
 
