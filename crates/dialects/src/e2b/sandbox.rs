@@ -139,10 +139,15 @@ impl Sandbox {
     }
 }
 
-/// Ends everything that runs in a sandbox, and keeps its files alone.
+/// Ends everything that runs in a paused sandbox, and keeps its files alone.
 pub(super) async fn drop_memory(resident: &Arc<Resident<DialectSession<Sandbox>>>) -> Answer<()> {
     let dropping = async {
         let turn = resident.turn().await?;
+        let is_paused = turn.kept.life.borrow().is_paused();
+        if !is_paused {
+            // A client has resumed it in the meantime, and may have started something.
+            return Ok(());
+        }
         turn.session.hibernate_files().await?;
         turn.kept.contexts.forget_use();
         Ok(())

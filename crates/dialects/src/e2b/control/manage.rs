@@ -4,11 +4,13 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use bytes::Bytes;
+use cellblock_interpreter::hosting::Owner;
 use serde::Deserialize;
 
 use super::super::body::read;
 use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
+use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::answer::Detail;
 use super::create::lifetime;
@@ -56,13 +58,7 @@ pub(super) async fn timeout(
         .timeout
         .ok_or_else(|| Problem::invalid("`timeout` is missing; give a number of seconds"))?;
     let timeout = lifetime(&e2b, seconds)?;
-    let held = e2b.of(&owner, &id)?;
-    if held.kept.life.borrow().is_paused() {
-        return Err(Problem::not_found(format!(
-            "sandbox {id:?} is paused; connect to it first"
-        )));
-    }
-    held.kept.live(timeout, false);
+    running(&e2b, &owner, &id)?.kept.live(timeout, false);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -75,6 +71,18 @@ pub(super) async fn refresh(
 ) -> Answer<StatusCode> {
     let request: RefreshRequest = read(&body)?;
     let timeout = lifetime(&e2b, request.duration.unwrap_or(60))?;
-    e2b.of(&owner, &id)?.kept.live(timeout, true);
+    running(&e2b, &owner, &id)?.kept.live(timeout, true);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Holds an owner's sandbox unless it is paused.
+fn running(e2b: &E2b, owner: &Owner, id: &str) -> Answer<HeldSandbox> {
+    let held = e2b.of(owner, id)?;
+    let is_paused = held.kept.life.borrow().is_paused();
+    if is_paused {
+        return Err(Problem::not_found(format!(
+            "sandbox {id:?} is paused; connect to it first"
+        )));
+    }
+    Ok(held)
 }

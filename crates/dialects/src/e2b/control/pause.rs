@@ -5,6 +5,8 @@
 //! memory: false  only files stay            ──connect──> a new kernel, without variables and processes
 //! ```
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -52,7 +54,7 @@ pub(super) async fn connect(
     let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
     let held = e2b.of(&owner, &id)?;
     reboot(&held, request.memory).await?;
-    let was_paused = held.kept.live(timeout, true);
+    let was_paused = wake(&held, timeout, true).await?;
     let status = if was_paused {
         StatusCode::CREATED
     } else {
@@ -78,7 +80,7 @@ pub(super) async fn resume(
         ));
     }
     reboot(&held, request.memory).await?;
-    held.kept.live(timeout, false);
+    wake(&held, timeout, false).await?;
     if let Some(pauses) = request.auto_pause {
         held.kept.life.send_modify(|life| life.pauses = pauses);
     }
@@ -111,6 +113,17 @@ pub(super) async fn pause(
         return Err(error);
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lets a sandbox live for this long, and resumes it if it is paused. Returns whether it was.
+async fn wake(held: &HeldSandbox, timeout: Duration, at_least: bool) -> Answer<bool> {
+    let state = held.kept.life.borrow().state;
+    // A pause that still drops the memory would end what the client starts next.
+    let _turn = match state {
+        LifeState::PausedFiles => Some(held.turn().await?),
+        LifeState::Running | LifeState::Paused => None,
+    };
+    Ok(held.kept.live(timeout, at_least))
 }
 
 /// Drops the variables and processes of a paused sandbox if a client wants it without them. One that runs

@@ -2,6 +2,7 @@
 //! a file.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -9,7 +10,7 @@ use cellblock_interpreter::mint;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::super::paths::absolute;
 use super::super::sandbox::HeldSandbox;
@@ -20,12 +21,17 @@ use super::entry::Change;
 
 /// Time without changes after which a message is sent all the same.
 const BEAT: Duration = Duration::from_secs(30);
-/// Maximum number of watchers of a sandbox that clients ask for changes.
+/// Maximum number of watchers of a sandbox.
 const MOST: usize = 64;
 
-/// Watchers that clients ask for changes, by their ids.
-#[derive(Debug, Default)]
-pub(super) struct Watchers(Mutex<HashMap<String, Watcher>>);
+/// The watchers of a sandbox.
+#[derive(Debug)]
+pub(super) struct Watchers {
+    /// Those that clients ask for changes, by their ids. The others send them.
+    polled: Mutex<HashMap<String, Watcher>>,
+    /// Places for more.
+    seats: Arc<Semaphore>,
+}
 
 #[derive(Clone, Debug)]
 struct Watcher {
@@ -33,15 +39,38 @@ struct Watcher {
     path: String,
     recursive: bool,
     include_entry: bool,
+    _seat: Arc<OwnedSemaphorePermit>,
+}
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Self {
+            polled: Mutex::default(),
+            seats: Arc::new(Semaphore::new(MOST)),
+        }
+    }
+}
+
+impl Watchers {
+    /// Takes a place for one more watcher.
+    fn seat(&self) -> RpcResult<Arc<OwnedSemaphorePermit>> {
+        let seat = Arc::clone(&self.seats).try_acquire_owned();
+        seat.map(Arc::new).map_err(|_| {
+            let message = format!("the sandbox has {MOST} watchers, which is the limit; remove one of them");
+            Fault::new("resource_exhausted", message)
+        })
+    }
 }
 
 impl Watcher {
     async fn start(held: &HeldSandbox, path: &str, request: &Request) -> RpcResult<Self> {
+        let seat = held.kept.daemon.watchers.seat()?;
         let watcher = Self {
             id: mint("w"),
             path: path.to_owned(),
             recursive: request.recursive,
             include_entry: request.include_entry,
+            _seat: seat,
         };
         let _: IgnoredAny = ask(held, "watch.start", &watcher.arguments()).await?;
         Ok(watcher)
@@ -73,25 +102,21 @@ impl Watcher {
 }
 
 pub(super) async fn create(held: &HeldSandbox, path: &str, request: &Request) -> RpcResult<Value> {
-    let watchers = &held.kept.daemon.watchers;
-    if watchers.0.lock().len() >= MOST {
-        let message = format!("the sandbox has {MOST} watchers, which is the limit; remove one of them");
-        return Err(Fault::new("resource_exhausted", message));
-    }
     let watcher = Watcher::start(held, path, request).await?;
     let id = watcher.id.clone();
-    watchers.0.lock().insert(id.clone(), watcher);
+    let watchers = &held.kept.daemon.watchers;
+    watchers.polled.lock().insert(id.clone(), watcher);
     Ok(json!({ "watcherId": id }))
 }
 
 pub(super) async fn events(held: &HeldSandbox, id: &str) -> RpcResult<Value> {
-    let found = held.kept.daemon.watchers.0.lock().get(id).cloned();
+    let found = held.kept.daemon.watchers.polled.lock().get(id).cloned();
     let watcher = found.ok_or_else(|| Fault::not_found(format!("watcher {id:?} not found")))?;
     Ok(json!({ "events": watcher.changes(held, Duration::ZERO).await? }))
 }
 
 pub(super) async fn remove(held: &HeldSandbox, id: &str) -> RpcResult<Value> {
-    let found = held.kept.daemon.watchers.0.lock().remove(id);
+    let found = held.kept.daemon.watchers.polled.lock().remove(id);
     let watcher = found.ok_or_else(|| Fault::not_found(format!("watcher {id:?} not found")))?;
     watcher.stop(held).await;
     Ok(json!({}))
@@ -128,5 +153,19 @@ async fn follow(watcher: &Watcher, held: &HeldSandbox, messages: &mpsc::Sender<V
                 return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_has_places_for_a_limited_number_of_watchers() {
+        let watchers = Watchers::default();
+        let mut seats: Vec<_> = (0..MOST).map(|_| watchers.seat().unwrap()).collect();
+        assert!(watchers.seat().is_err());
+        seats.pop();
+        watchers.seat().unwrap();
     }
 }

@@ -147,6 +147,9 @@ fn a_paused_sandbox_keeps_its_variables_until_it_is_connected() {
         let at = |name: &str| format!("/sandboxes/{}/{name}", sandbox.id);
         assert_eq!(world.api(Method::POST, &at("pause")).status().await, 204);
         refused(world.api(Method::POST, &at("pause")).sent().await, 409).await;
+        let refresh = world.api(Method::POST, &at("refreshes"));
+        let refresh = refresh.json(&json!({"duration": 30})).sent().await;
+        assert!(refused(refresh, 404).await.contains("is paused"));
         let asleep = world.inside(&sandbox, Method::GET, "/health").sent().await;
         assert!(refused(asleep, 502).await.contains("was not found: it is paused"));
         let connect = world.api(Method::POST, &format!("/v2{}", at("connect")));
