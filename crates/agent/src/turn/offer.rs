@@ -11,6 +11,7 @@ use super::builder::ResponseBuilder;
 use super::plan::{Budget, Plan};
 use super::progress::Progress;
 use super::research::DerivationTerms;
+use super::shell::FILES;
 use super::{patch, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::tools::Source;
@@ -21,11 +22,6 @@ use crate::wire::{
 
 /// Maximum number of file paths that a model is shown by name.
 const NAMED: usize = 100;
-
-/// The location of files.
-pub(super) const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, \
-                     `/workspace`: write a file there to hand it to the user, and link it in the answer \
-                     as `[name](sandbox:/mnt/data/name)`.";
 
 /// The parts of a model's request that are the same in every step; only fetched data is added.
 pub(super) struct RequestTemplate {

@@ -16,12 +16,16 @@ use tokio::sync::mpsc;
 
 use super::builder::ResponseBuilder;
 use super::call_result::CallResult;
-use super::offer;
 use super::toolset::ToolsetCall;
 use crate::wire::{
     CallReport, Function, FunctionOutput, ItemStatus, LocalSkill, ShellCall, ShellDelta, ShellOutput,
     ShellPlace, ShellSlot, line, numbered,
 };
+
+/// The location of files.
+pub(super) const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, \
+                     `/workspace`: write a file there to hand it to the user, and link it in the answer \
+                     as `[name](sandbox:/mnt/data/name)`.";
 
 /// Maximum number of tokens of a call's outputs in the model's result.
 const TOKENS: usize = 16_000;
@@ -154,7 +158,7 @@ fn text(report: &CommandReport) -> String {
 pub(super) fn arguments(arguments: &str) -> Result<ShellArguments, String> {
     let read = serde_json::from_str(arguments)
         .map_err(|error| format!("the arguments are not JSON: {error}"))
-        .and_then(|read: Value| ShellArguments::parse(read));
+        .and_then(|read: Value| ShellArguments::parse(&read));
     read.map_err(|problem| format!("The commands were not run: {problem}."))
 }
 
@@ -163,7 +167,7 @@ pub(super) fn hosted(files: &str, network: Option<&str>, max_timeout: Duration) 
     let mut function = Function::from(definition(max_timeout));
     let about = function.description.unwrap_or_default();
     let network = network.map_or_else(String::new, |note| format!("{note} "));
-    function.description = Some(format!("{about} {network}{}{files}", offer::FILES));
+    function.description = Some(format!("{about} {network}{FILES}{files}"));
     function
 }
 

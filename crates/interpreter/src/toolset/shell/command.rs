@@ -7,8 +7,8 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::listener::CommandListener;
+use super::report::{CommandOutcome, CommandReport};
 use super::streams::CommandStreams;
-use super::{CommandOutcome, CommandReport};
 use crate::error::{Blame, Result};
 use crate::random_bytes;
 use crate::session::Session;

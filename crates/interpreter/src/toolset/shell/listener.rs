@@ -1,6 +1,6 @@
 //! Listener to one command of a call.
 
-use super::{CommandReport, ShellEvent, ShellListener};
+use super::report::{CommandReport, ShellEvent, ShellListener};
 use crate::session::processes::ProcessStream;
 
 /// The listener of a call, for one of its commands.

@@ -1,4 +1,4 @@
-//! What a command writes, told apart from the marks that its wrapper writes after it.
+//! Output of a command, separated from the marks that its wrapper writes after it.
 
 use memchr::memmem;
 
