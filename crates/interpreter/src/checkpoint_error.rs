@@ -127,6 +127,12 @@ impl CheckpointError {
             | Obstacle::SharedFile
             | Obstacle::MappedFile
             | Obstacle::HighDescriptor { .. } => "close it, or remove it",
+            Obstacle::EndedKernel
+            | Obstacle::UnreachableKernel { .. }
+            | Obstacle::BusyKernel
+            | Obstacle::NoCopy { .. }
+            | Obstacle::NoSpareChannel
+            | Obstacle::MissingDescriptor => "try again",
             _ => "close it, or delete what holds it, and try again",
         };
         Self::Refused {

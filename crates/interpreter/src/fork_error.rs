@@ -49,9 +49,18 @@ impl ForkError {
             | Obstacle::SharedMapping
             | Obstacle::UnusualMapping
             | Obstacle::TooManyMappings => "delete what holds it, and try again",
-            Obstacle::Volume | Obstacle::Egress | Obstacle::OwnRules | Obstacle::OwnFilter => {
-                "use a session without it"
-            }
+            Obstacle::Volume
+            | Obstacle::Egress
+            | Obstacle::OwnRules
+            | Obstacle::OwnFilter
+            | Obstacle::UnknownLibrary
+            | Obstacle::UnknownProcessor => "use a session without it",
+            Obstacle::EndedKernel
+            | Obstacle::UnreachableKernel { .. }
+            | Obstacle::BusyKernel
+            | Obstacle::NoCopy { .. }
+            | Obstacle::NoSpareChannel
+            | Obstacle::MissingDescriptor => "try again",
             _ => "end or close it, and try again",
         };
         Self::Refused {

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use cellblock_settings::json::{ARRAY, COUNT, INTEGER, NUMBER, OBJECT, STRING};
+use cellblock_settings::json::{ARRAY, COUNT, INTEGER, NUMBER, OBJECT, POSITIVE, STRING};
 
 const EXPECTED: &str = ", expected ";
 const PLACE: &str = " at line ";
@@ -90,7 +90,7 @@ fn number(name: &str) -> Option<&'static str> {
         "u64" | "u128" | "usize" => COUNT,
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => INTEGER,
         "f32" | "f64" => NUMBER,
-        name if name.starts_with("a nonzero u") => "an integer that is 1 or greater",
+        name if name.starts_with("a nonzero u") => POSITIVE,
         name if name.starts_with("a nonzero i") => "an integer other than 0",
         _ => return None,
     })

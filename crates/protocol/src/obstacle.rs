@@ -125,7 +125,9 @@ impl Obstacle {
             Self::UnknownState { error } => return format!("an unknown state ({error})").into(),
             Self::NoCopy { reason } => return format!("no copy of the kernel ({reason})").into(),
             Self::Process { id } => return format!("a process beside its cells (`{id}`)").into(),
-            Self::UnreachableKernel { reason } => reason.as_str(),
+            Self::UnreachableKernel { reason } => {
+                return format!("a kernel that cannot be reached ({reason})").into();
+            }
             Self::PythonThreads => "threads that Python started",
             Self::ChildProcesses => "child processes",
             Self::OpenPipe => "an open pipe",
@@ -151,7 +153,7 @@ impl Obstacle {
             Self::UnknownLibrary => "an unknown C library",
             Self::UnknownProcessor => "a processor other than x86-64",
             Self::BusyKernel => "a kernel that does not wait",
-            Self::EndedKernel => "the kernel ended meanwhile",
+            Self::EndedKernel => "a kernel that ended meanwhile",
             Self::OpenConnection => "an open connection to one of its ports or processes",
             Self::Volume => "a volume",
             Self::Egress => "a way out to the network (`egress`)",

@@ -17,6 +17,8 @@ const STRINGS: &str = "an array of strings";
 pub const INTEGER: &str = "an integer";
 /// Words for an integer that is not negative.
 pub const COUNT: &str = "an integer that is 0 or greater";
+/// Words for an integer that is positive.
+pub const POSITIVE: &str = "an integer that is 1 or greater";
 /// Word for any number.
 pub const NUMBER: &str = "a number";
 /// Word for a string.

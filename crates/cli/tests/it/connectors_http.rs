@@ -119,6 +119,10 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
         ),
         ("fred: {type: soap}", "`connectors.fred.type`"),
         (
+            "fred: {typ: http, base_url: 'https://a.example', functions: {f: {get: /x}}}",
+            "`connectors.fred.typ`: unknown key; did you mean `type`?",
+        ),
+        (
             "fred: {type: http, base_url: 'https://a.example'}",
             "missing key `functions`",
         ),

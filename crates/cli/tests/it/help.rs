@@ -19,6 +19,7 @@ fn the_short_help_fits_a_screen() -> Result<()> {
       config     Check and show the configuration of `serve`
       connector  List, call and check the connectors of the configuration
       dataset    List, show, export and remove the datasets that code has published in a project
+      skill      Add, list, show and remove skills: folders of instructions and files for sessions
       volume     List, show and delete the volumes of a server, which outlive its sessions
       runs       List, show, replay and export runs that were recorded
       mcp        Serve tools over stdin and stdout to an MCP client that starts this command
@@ -63,6 +64,8 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                        other formats as bytes
           --require <PKG>              Install an additional package, as a requirement such as
                                        `lifelines` or `lifelines>=0.30`
+          --skill <NAME|PATH>          Let code read this skill in `/skills`: the name of one that was
+                                       added, or the path of a folder or a zip; repeat it for several
           --timeout <SECONDS>          Stop a cell after this many seconds, which may be a fraction; at
                                        most 300 unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
           --memory <SIZE>              Limit the sandbox's memory, including its files, such as `512MiB`

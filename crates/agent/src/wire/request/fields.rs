@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cellblock_settings::json::{COUNT, FieldReader, NUMBER, STRING, TypeMistake};
+use cellblock_settings::json::{COUNT, FieldReader, NUMBER, POSITIVE, STRING, TypeMistake};
 use serde_json::Value;
 
 use crate::wire::error::ApiError;
@@ -48,7 +48,8 @@ impl RequestFields for Fields<'_> {
     }
 
     fn count(&self, key: &str, least: u64) -> Result<Option<u64>, ApiError> {
-        match self.read(key, COUNT, Value::as_u64)? {
+        let expected = if least == 0 { COUNT } else { POSITIVE };
+        match self.read(key, expected, Value::as_u64)? {
             Some(count) if count < least => {
                 let reason = format!("is out of range: {count} is less than {least}");
                 Err(self.invalid(key, "invalid_value", &reason))

@@ -7,7 +7,7 @@ use cellblock_interpreter::connector::check_name;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use super::mcp_servers::McpServers;
 use crate::config::Settings;
@@ -37,10 +37,27 @@ impl Connectors {
         let Some(Value::Map(entries)) = section else {
             return Self(connectors);
         };
+        let all = ConnectorOptions::schema(&mut SchemaGenerator::default());
+        let known = all["properties"].as_object();
+        let known: Vec<_> = known
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(String::as_str)
+            .collect();
         for (name, node) in entries {
             match ConnectorOptions::read(ConfigReader(node)) {
                 Ok(options) => drop(connectors.insert(name.name.clone(), options)),
                 Err(mistake) => {
+                    // A misspelled key explains why the right one is missing.
+                    let misspelled = match &node.value {
+                        Value::Map(keys) => keys.iter().find(|(key, _)| !known.contains(&key.name.as_str())),
+                        _ => None,
+                    };
+                    if let Some((key, _)) = misspelled {
+                        let path = ["connectors", &name.name, &key.name];
+                        check.wrong_key(&path, &key.origin, &unknown(&key.name, &known, "key"));
+                        continue;
+                    }
                     let mistake = mistake.within(&name.name, &node.origin);
                     check.mistakes.push(mistake.within("connectors", &node.origin));
                 }
