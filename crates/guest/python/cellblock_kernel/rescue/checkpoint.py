@@ -55,10 +55,7 @@ class Checkpoints:
         """Keeps a copy and reports it, or why it cannot be kept. Returns once more in each copy that becomes the kernel."""
         handed = self._channel.handed()
         pid, size, bound, socket = None, 0, None, handed[0] if handed else 0
-        if len(handed) == 1:
-            refused = self._standby.obstacle(socket) or self._obstacle()
-        else:
-            refused = obstacle("missing_descriptor")
+        refused = obstacle("missing_descriptor") if len(handed) != 1 else self._standby.obstacle(socket) or self._obstacle()
         if refused is None:
             size = _page_tables()
             bound = self._bound()
