@@ -14,6 +14,8 @@ use crate::error::{Error, Result, SandboxErrorKind};
 
 /// Maximum number of unread parts of a command's output; beyond it the command waits.
 const PARTS: usize = 64;
+/// Pause after an answer without output to a request that could wait for it.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A command to run in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,7 +221,8 @@ impl GuestLink {
     }
 
     /// Reads up to `length` bytes of a command's output from an offset; waits up to `wait` for
-    /// output that is not there yet.
+    /// output that is not there yet. A caller that reads on after an answer without output never
+    /// keeps a processor busy.
     pub async fn output(&self, command: u64, offset: u64, length: u64, wait: Duration) -> Result<KeptOutput> {
         let message = ToGuest::Output {
             request: 0,
@@ -241,13 +244,19 @@ impl GuestLink {
                     ..
                 },
                 Some(Blob::Memory(bytes)),
-            ) if bytes.len() as u64 <= length => Ok(KeptOutput {
-                stderr: within(&stderr, offset, bytes.len()).ok_or_else(unexpected)?,
-                offset,
-                bytes,
-                total,
-                eof,
-            }),
+            ) if bytes.len() as u64 <= length => {
+                if bytes.is_empty() && !eof && !wait.is_zero() {
+                    // It comes early if too many requests wait.
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Ok(KeptOutput {
+                    stderr: within(&stderr, offset, bytes.len()).ok_or_else(unexpected)?,
+                    offset,
+                    bytes,
+                    total,
+                    eof,
+                })
+            }
             _ => Err(unexpected()),
         }
     }

@@ -108,10 +108,6 @@ async fn read(link: &GuestLink, number: u64, limit: usize, name: &str) -> Result
     loop {
         let offset = all.len() as u64;
         let part = link.output(number, offset, MAX_OUTPUT, MAX_WAIT).await?;
-        if part.bytes.is_empty() && !part.eof {
-            // It comes early if too many requests wait.
-            sleep(PAUSE).await;
-        }
         all.extend(part.bytes);
         if part.offset > offset || all.len() > limit {
             return Err(Error::Request(format!(

@@ -14,8 +14,6 @@ use crate::session::Session;
 const PART: u64 = 64 * 1024;
 /// Maximum wait of one read. Each read counts as a use of the session.
 const WAIT: Duration = Duration::from_secs(20);
-/// Pause after an answer without output, which comes early if too many requests wait.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads what a process writes. What is not read stays in the sandbox.
 #[derive(Debug)]
@@ -65,9 +63,6 @@ impl ProcessReader {
             };
             self.offset = read.next;
             self.eof = read.eof;
-            if read.bytes.is_empty() && !read.eof {
-                tokio::time::sleep(PAUSE).await;
-            }
             self.parts = parts(&read);
         }
     }
