@@ -1,6 +1,5 @@
 //! One command: a process of the session, which is followed until the command has ended.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -10,11 +9,9 @@ use super::listener::CommandListener;
 use super::report::{CommandOutcome, CommandReport};
 use super::streams::CommandStreams;
 use crate::error::{Blame, Result};
-use crate::random_bytes;
+use crate::mint;
 use crate::session::Session;
-use crate::session::processes::{
-    MAX_OUTPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, ProcessStream,
-};
+use crate::session::processes::{MAX_OUTPUT, ProcessOrder, ProcessReport, ProcessState, ProcessStream};
 
 /// Program that runs a command and reports its end.
 const WRAPPER: &str = include_str!("wrapper.sh");
@@ -60,7 +57,7 @@ impl Drop for RunningProcess {
             && let Ok(runtime) = Handle::try_current()
         {
             let (session, id) = (self.session.clone(), self.id.clone());
-            runtime.spawn(async move { session.processes().signal(&id, ProcessSignal::KILL).await });
+            runtime.spawn(async move { session.processes().kill(&id).await });
         }
     }
 }
@@ -73,7 +70,8 @@ pub(super) async fn run(
     length: usize,
     listener: &CommandListener<'_>,
 ) -> Result<CommandReport> {
-    let mark = mark();
+    // No output has it by chance.
+    let mark = mint("\u{1e}") + ":";
     let argv = ["sh", "-c", WRAPPER, "sh", &mark, command];
     let order = ProcessOrder {
         command: argv.map(str::to_owned).to_vec(),
@@ -101,8 +99,7 @@ pub(super) async fn run(
     let end = if let Some(code) = follow(&running, deadline, &mut streams, listener).await? {
         CommandOutcome::Exited(code)
     } else {
-        // It may have ended just now.
-        let _ = session.processes().signal(&running.id, ProcessSignal::KILL).await;
+        session.processes().kill(&running.id).await;
         CommandOutcome::TimedOut(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
     };
     // Processes that it has left continue.
@@ -171,16 +168,6 @@ fn code_of(ended: &ProcessReport) -> i32 {
         (ProcessState::Exited, Some(code)) => code,
         _ => BY_SIGNAL + ended.signal_number().unwrap_or(KILL),
     }
-}
-
-/// Returns a mark that no output has by chance.
-fn mark() -> String {
-    let mut mark = "\u{1e}".to_owned();
-    for byte in random_bytes::<8>() {
-        // Writing to a string cannot fail.
-        let _ = write!(mark, "{byte:02x}");
-    }
-    mark + ":"
 }
 
 #[cfg(test)]

@@ -138,30 +138,27 @@ impl Workbench {
         };
         // The arguments are dropped before the call: their texts are in what was read from them.
         match tool {
-            EXEC => {
-                let parsed = ExecArgs::parse(&args, self.shared.options.max_timeout);
-                drop(args);
-                match parsed {
-                    Ok(args) => json(self.exec(args).await?),
-                    Err(complaint) => wrong(complaint),
+            EXEC => match ExecArgs::parse(&args, self.shared.options.max_timeout) {
+                Ok(parsed) => {
+                    drop(args);
+                    json(self.exec(parsed).await?)
                 }
-            }
-            WRITE => {
-                let parsed = WriteArgs::parse(&args);
-                drop(args);
-                match parsed {
-                    Ok(args) => json(self.write_file(args).await?),
-                    Err(complaint) => wrong(complaint),
+                Err(complaint) => wrong(complaint),
+            },
+            WRITE => match WriteArgs::parse(&args) {
+                Ok(parsed) => {
+                    drop(args);
+                    json(self.write_file(parsed).await?)
                 }
-            }
-            EDIT => {
-                let parsed = EditArgs::parse(&args);
-                drop(args);
-                match parsed {
-                    Ok(args) => json(self.edit_file(args).await?),
-                    Err(complaint) => wrong(complaint),
+                Err(complaint) => wrong(complaint),
+            },
+            EDIT => match EditArgs::parse(&args) {
+                Ok(parsed) => {
+                    drop(args);
+                    json(self.edit_file(parsed).await?)
                 }
-            }
+                Err(complaint) => wrong(complaint),
+            },
             unknown => {
                 let name: String = unknown.chars().take(60).collect();
                 let refusal = WorkbenchRefusal::new(
