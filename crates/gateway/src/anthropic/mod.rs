@@ -19,6 +19,8 @@ const HEADERS: [&str; 2] = ["anthropic-version", "anthropic-beta"];
 
 /// The most things in one answer.
 const MOST: usize = 1000;
+/// Prefix of a page's cursor.
+const CURSOR: &str = "page_";
 
 /// Whether a request is one of Anthropic's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,16 @@ pub(crate) fn limit(query: &HashMap<String, String>, usual: usize) -> Result<usi
         let message = format!("`limit` is `{text}`; it can be 1 to {MOST}");
         ApiError::invalid("limit", "invalid_value", message)
     })
+}
+
+/// Returns the cursor of the page after an object.
+pub(crate) fn cursor(id: &str) -> String {
+    format!("{CURSOR}{id}")
+}
+
+/// Returns the ID in a cursor; IDs are accepted as they are.
+pub(crate) fn id_of_cursor(cursor: &str) -> &str {
+    cursor.strip_prefix(CURSOR).unwrap_or(cursor)
 }
 
 /// Returns a time in the form of RFC 3339.

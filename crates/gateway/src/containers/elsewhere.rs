@@ -49,29 +49,27 @@ pub(super) async fn runner(
                 ..keeps_nothing()
             });
         };
-        if options.memory_limit.is_some() {
-            let message = "code runs at a server that has limits of its own; leave `memory_limit` out";
-            return Err(ApiError::invalid(
-                format!("{param}.memory_limit"),
-                "invalid_value",
-                message,
-            ));
-        }
-        if options.network_policy.is_some() {
-            let message = "code runs at a server whose operator sets its network; leave `network_policy` out";
-            return Err(ApiError::invalid(
-                format!("{param}.network_policy"),
-                "invalid_value",
-                message,
-            ));
-        }
-        if !options.skills.is_empty() {
-            let message = "code runs at a server that has no skills; leave `skills` out";
-            return Err(ApiError::invalid(
-                format!("{param}.skills"),
-                "invalid_value",
-                message,
-            ));
+        for (is_set, key, server) in [
+            (
+                options.memory_limit.is_some(),
+                "memory_limit",
+                "that has limits of its own",
+            ),
+            (
+                options.network_policy.is_some(),
+                "network_policy",
+                "whose operator sets its network",
+            ),
+            (!options.skills.is_empty(), "skills", "that has no skills"),
+        ] {
+            if is_set {
+                let message = format!("code runs at a server {server}; leave `{key}` out");
+                return Err(ApiError::invalid(
+                    format!("{param}.{key}"),
+                    "invalid_value",
+                    message,
+                ));
+            }
         }
         attachments
             .take(&options.file_ids, &format!("{param}.file_ids"))

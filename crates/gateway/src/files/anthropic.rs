@@ -6,15 +6,13 @@ use cellblock_agent::wire::ApiError;
 use serde_json::{Value, json};
 
 use super::media::media_type;
-use crate::anthropic::{limit, time};
+use crate::anthropic::{cursor, id_of_cursor, limit, time};
 use crate::records::{FileRow, ListPage, Page};
 
 /// Files in one answer where nothing is said.
 const USUAL: usize = 20;
 /// After how many seconds a file can expire.
 const EXPIRES: std::ops::RangeInclusive<i64> = 3600..=7_776_000;
-/// Prefix of a page's cursor.
-const CURSOR: &str = "page_";
 
 /// Purpose of an upload; this API has none.
 pub(super) const PURPOSE: &str = "user_data";
@@ -44,10 +42,8 @@ pub(super) fn page(query: &HashMap<String, String>) -> Result<Page, ApiError> {
         }
     }
     let limit = limit(query, USUAL)?;
-    let cursor = query
-        .get("page")
-        .map(|page| page.strip_prefix(CURSOR).unwrap_or(page));
-    let after = cursor.or(query.get("after_id").map(String::as_str));
+    let page = query.get("page").map(|page| id_of_cursor(page));
+    let after = page.or(query.get("after_id").map(String::as_str));
     Ok(Page {
         after: after.filter(|after| !after.is_empty()).map(str::to_owned),
         limit,
@@ -70,7 +66,7 @@ pub(super) fn listed(paged: Option<ListPage<FileRow>>) -> Result<Value, ApiError
         "has_more": paged.more,
         "first_id": id(paged.rows.first()),
         "last_id": last,
-        "next_page": next.map(|id| format!("{CURSOR}{id}")),
+        "next_page": next.map(|id| cursor(id)),
     }))
 }
 

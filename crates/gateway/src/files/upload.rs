@@ -7,7 +7,7 @@ use axum::extract::{FromRequest as _, Request};
 use cellblock_agent::wire::ApiError;
 use cellblock_artifact::{ArtifactDescription, Kind};
 use cellblock_interpreter::hosting::Owner;
-use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload};
+use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload, Upload};
 
 use super::fetch::failed;
 use super::media::media_type;
@@ -62,11 +62,8 @@ pub(crate) async fn receive(
         if name == "file" && file.is_none() {
             let file_name = field.file_name().unwrap_or_default().to_owned();
             file = Some((file_name, upload.receive(field).await?));
-        } else if fields.len() < FIELDS {
-            let text = upload.within(text(field)).await??;
-            fields.insert(name, text);
         } else {
-            return Err(broken("it has too many fields").into());
+            add_field(&upload, &mut fields, name, field).await?;
         }
     }
     let Some((name, received)) = file else {
@@ -91,7 +88,21 @@ pub(crate) async fn receive(
     })
 }
 
-pub(crate) async fn text(mut field: Field<'_>) -> Result<String, ApiError> {
+/// Reads a field beside the files.
+pub(crate) async fn add_field(
+    upload: &Upload,
+    fields: &mut BTreeMap<String, String>,
+    name: String,
+    field: Field<'_>,
+) -> Result<(), Problem> {
+    if fields.len() >= FIELDS {
+        return Err(broken("it has too many fields").into());
+    }
+    fields.insert(name, upload.within(text(field)).await??);
+    Ok(())
+}
+
+async fn text(mut field: Field<'_>) -> Result<String, ApiError> {
     let mut text = Vec::new();
     while let Some(piece) = field.chunk().await.map_err(|error| broken(&error.body_text()))? {
         if text.len() + piece.len() > FIELD {

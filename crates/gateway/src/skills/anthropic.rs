@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use cellblock_agent::wire::ApiError;
 use serde_json::{Value, json};
 
-use crate::anthropic::{limit, time};
+use crate::anthropic::{cursor, id_of_cursor, limit, time};
 use crate::records::{ListPage, Page, SkillRow, SkillVersionRow};
 use crate::state::skills::OPERATOR;
 
 /// Skills in one answer by default.
 const USUAL: usize = 20;
-/// Prefix of a page's cursor.
-const CURSOR: &str = "page_";
 
 pub(super) fn skill(row: &SkillRow) -> Value {
     // The operator's stand where that API has its vendor's.
@@ -50,9 +48,9 @@ pub(super) fn page(query: &HashMap<String, String>) -> Result<Page, ApiError> {
         let message = format!("`source` is `{source}`; lists are not filtered here, so leave it out");
         return Err(ApiError::invalid("source", "unsupported_parameter", message));
     }
-    let cursor = query.get("page").filter(|page| !page.is_empty());
+    let page = query.get("page").filter(|page| !page.is_empty());
     Ok(Page {
-        after: cursor.map(|page| page.strip_prefix(CURSOR).unwrap_or(page).to_owned()),
+        after: page.map(|page| id_of_cursor(page).to_owned()),
         limit: limit(query, USUAL)?,
         ascending: false,
     })
@@ -66,6 +64,6 @@ pub(super) fn listed<T>(paged: Option<ListPage<T>>, object: impl Fn(&T) -> Value
     };
     let data: Vec<_> = paged.rows.iter().map(object).collect();
     let last = data.last().and_then(|last| last["id"].as_str());
-    let next = last.filter(|_| paged.more).map(|id| format!("{CURSOR}{id}"));
+    let next = last.filter(|_| paged.more).map(cursor);
     Ok(json!({"has_more": paged.more, "next_page": next, "data": data}))
 }

@@ -15,12 +15,10 @@ use tokio::task::spawn_blocking;
 
 use super::refused;
 use crate::files::fetch;
-use crate::files::upload::{broken, text};
+use crate::files::upload::{add_field, broken};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// Maximum number of fields beside the files.
-const FIELDS: usize = 32;
 /// Maximum number of characters of a name for people.
 const DISPLAY_NAME: usize = 255;
 /// First bytes of a zip archive.
@@ -96,11 +94,8 @@ pub(super) async fn receive(
                 return Err(refused(&SkillError::Invalid(reason), "files").into());
             }
             files.push((path, upload.append(&mut spool, field).await?));
-        } else if fields.len() < FIELDS {
-            let value = upload.within(text(field)).await??;
-            fields.insert(name, value);
         } else {
-            return Err(broken("it has too many fields").into());
+            add_field(&upload, &mut fields, name, field).await?;
         }
     }
     if files.is_empty() {
