@@ -39,8 +39,8 @@ macro_rules! connector_types {
                 }
             }
 
-            /// Makes the connector, except of the type `mcp`. Connects to nothing. Without a folder, from
-            /// which paths count, no secret and no file is read: the rest is checked.
+            /// Makes the connector, except of the type `mcp`. Connects to nothing. Paths count from the
+            /// folder. Without one, no secret and no file is read: the rest is checked.
             pub fn connector(&self, name: &str, folder: Option<&Path>) -> ConnectorResult {
                 match self { $(Self::$kind(options) => options.connector(name, folder)),* }
             }

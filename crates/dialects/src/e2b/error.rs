@@ -1,5 +1,5 @@
-//! E2B's form of an error: `{"code": 404, "message": "…"}` with the same status. That of a sandbox
-//! which does not run also has its `sandboxId`.
+//! E2B's form of an error: `{"code": 404, "message": "…"}` with the same status. If a sandbox
+//! does not run, the error also has its `sandboxId`.
 
 use axum::Json;
 use axum::http::header::RETRY_AFTER;

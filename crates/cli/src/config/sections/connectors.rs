@@ -7,7 +7,7 @@ use cellblock_interpreter::connector::check_name;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::mcp_servers::McpServers;
 use crate::config::Settings;
@@ -37,25 +37,22 @@ impl Connectors {
         let Some(Value::Map(entries)) = section else {
             return Self(connectors);
         };
-        let all = ConnectorOptions::schema(&mut SchemaGenerator::default());
-        let known = all["properties"].as_object();
-        let known: Vec<_> = known
-            .into_iter()
-            .flat_map(Map::keys)
-            .map(String::as_str)
-            .collect();
         for (name, node) in entries {
             match ConnectorOptions::read(ConfigReader(node)) {
                 Ok(options) => drop(connectors.insert(name.name.clone(), options)),
                 Err(mistake) => {
                     // A misspelled key explains why the right one is missing.
+                    let all = ConnectorOptions::schema(&mut SchemaGenerator::default());
                     let misspelled = match &node.value {
-                        Value::Map(keys) => keys.iter().find(|(key, _)| !known.contains(&key.name.as_str())),
+                        Value::Map(keys) => {
+                            let mut keys = keys.iter();
+                            keys.find_map(|(key, _)| Some((key, unknown_key(&key.name, &all)?)))
+                        }
                         _ => None,
                     };
-                    if let Some((key, _)) = misspelled {
+                    if let Some((key, message)) = misspelled {
                         let path = ["connectors", &name.name, &key.name];
-                        check.wrong_key(&path, &key.origin, &unknown(&key.name, &known, "key"));
+                        check.wrong_key(&path, &key.origin, &message);
                         continue;
                     }
                     let mistake = mistake.within(&name.name, &node.origin);
@@ -67,6 +64,9 @@ impl Connectors {
     }
 
     pub(in crate::config) fn check(&self, servers: &McpServers, check: &mut Check<'_>) {
+        if self.0.is_empty() {
+            return;
+        }
         let all = ConnectorOptions::schema(&mut SchemaGenerator::default());
         for (name, connector) in &self.0 {
             let path = ["connectors", name];
@@ -105,6 +105,16 @@ impl Settings {
     }
 }
 
+/// Returns the mistake of a key that no type has.
+fn unknown_key(key: &str, all: &Json) -> Option<String> {
+    let known = all["properties"].as_object()?;
+    if known.contains_key(key) {
+        return None;
+    }
+    let known: Vec<_> = known.keys().map(String::as_str).collect();
+    Some(unknown(key, &known, "key"))
+}
+
 /// Rejects keys that only other types have, and those that none has, also in functions. `own` has the keys of
 /// the type. Returns whether some type has each.
 fn check_keys(path: &[&str], connector: &Json, (own, all): (&Json, &Json), check: &mut Check<'_>) -> bool {
@@ -116,9 +126,8 @@ fn check_keys(path: &[&str], connector: &Json, (own, all): (&Json, &Json), check
     for (key, node) in entries {
         let path = [path, &[key.name.as_str()]].concat();
         let own = own.get(&key.name);
-        if !known.contains_key(&key.name) {
-            let known: Vec<_> = known.keys().map(String::as_str).collect();
-            check.wrong_key(&path, &key.origin, &unknown(&key.name, &known, "key"));
+        if let Some(message) = unknown_key(&key.name, all) {
+            check.wrong_key(&path, &key.origin, &message);
             are_known = false;
         } else if own.is_none() && node.value != Value::Null {
             let repair = match (connector["server"].as_str(), key.name.as_str()) {
