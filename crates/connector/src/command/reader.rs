@@ -21,13 +21,9 @@ const MEMORY: u64 = 1 << 20;
 /// Maximum time for a program to exit after it has closed its stdout.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Reads answers and gives them to their callers until the program ends or breaks the protocol; returns why.
-pub(super) async fn answers(
-    mut process: Process,
-    stdout: ChildStdout,
-    max_result: u64,
-    calls: &Calls,
-) -> ConnectorError {
+/// Reads answers and gives them to their callers until the program ends or breaks the protocol; then
+/// fails all calls.
+pub(super) async fn answers(mut process: Process, stdout: ChildStdout, max_result: u64, calls: &Calls) {
     let limit = usize::try_from(max_result.saturating_add(AROUND)).unwrap_or(usize::MAX);
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
     let broken = loop {
@@ -44,9 +40,11 @@ pub(super) async fn answers(
             exited(&process).await,
         ),
     };
-    process.end().await;
     let text = format!("the command {why}; it was ended, and is started again for the next call");
-    ConnectorError::new(kind, text)
+    process.kill();
+    // Before it is reaped: a call that came meanwhile would fail for the fault of another.
+    calls.end(ConnectorError::new(kind, text));
+    process.end().await;
 }
 
 /// Reads an answer; returns whether there was one. The error continues a sentence that starts with

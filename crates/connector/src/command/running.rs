@@ -109,8 +109,7 @@ impl ConnectorProcess {
         let (reading, max_result) = (Arc::clone(&calls), options.calls.max_result);
         // The task has the process, so that the end of the runtime ends both.
         let reader = tokio::spawn(async move {
-            let why = reader::answers(process, stdout, max_result, &reading).await;
-            reading.end(why);
+            reader::answers(process, stdout, max_result, &reading).await;
         });
         Ok(Self {
             calls,

@@ -136,7 +136,8 @@ impl Process {
         waitid(WaitId::Pid(group), options).is_ok_and(|status| status.is_some())
     }
 
-    fn kill(&mut self) {
+    /// Kills all of it, without waiting for the end.
+    pub(crate) fn kill(&mut self) {
         if let Some(group) = self.group.take() {
             // An error means that none remains.
             let _ = kill_process_group(group, Signal::KILL);
