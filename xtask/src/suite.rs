@@ -54,6 +54,10 @@ const LONGEST: [&str; 21] = [
     "kernel test_last_figures", // kernels without and with libraries, each of which imports Matplotlib
 ];
 
+/// Maximum number of tests of one run that may pass only alone, apart from those in machines. Each is
+/// a fault to be mended, but not of the change that happened to meet it.
+const UNSETTLED: usize = 2;
+
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TestProgram {
@@ -213,9 +217,17 @@ impl Suite {
             }
         });
         let ended = ended.into_inner();
+        let unsettled = ended.iter().filter(|(program, _)| !program.may_run_again());
+        let unsettled: usize = unsettled.map(|(_, one)| one.failed.len()).sum();
         let ended: Vec<_> = ended
             .into_iter()
-            .map(|(program, one)| one.again(&program))
+            .map(|(program, one)| {
+                if program.may_run_again() || unsettled <= UNSETTLED {
+                    one.again(&program)
+                } else {
+                    one
+                }
+            })
             .collect();
         print!("{}", times(&ended));
         let failed: Vec<_> = ended
@@ -231,6 +243,11 @@ impl Suite {
 }
 
 impl TestProgram {
+    /// Whether tests that fail beside others may pass alone, however many.
+    fn may_run_again(&self) -> bool {
+        self.variant.is_some_and(|variant| variant.again)
+    }
+
     fn name(&self) -> String {
         let how = self
             .variant
@@ -295,10 +312,10 @@ impl ProgramReport {
         )
     }
 
-    /// Runs the tests that failed once more, where that is allowed, and says which passed only
-    /// then. No other program of tests may run.
+    /// Runs the tests that failed once more, and says which passed only then. No other program of
+    /// tests may run.
     fn again(mut self, program: &TestProgram) -> Self {
-        if self.failed.is_empty() || !program.variant.is_some_and(|variant| variant.again) {
+        if self.failed.is_empty() {
             return self;
         }
         let alone = program.run(&self.failed);
@@ -382,6 +399,18 @@ mod tests {
         }
     }
 
+    /// Writes a program, by another process: one of which a child of this one inherits a descriptor
+    /// for writing cannot be run.
+    fn write_program(executable: &Path, script: &str) {
+        let write = ["-c", "printf %s \"$1\" >\"$0\" && chmod +x \"$0\""];
+        let written = Command::new("sh")
+            .args(write)
+            .arg(executable)
+            .arg(script)
+            .status();
+        assert!(written.unwrap().success());
+    }
+
     #[test]
     fn every_program_runs_and_those_that_fail_are_named() {
         let programs = ["true", "false", "/nowhere/program", "true"].map(program);
@@ -410,15 +439,7 @@ mod tests {
         let script = "#!/bin/sh\necho 'test a ... ok'\ncase \"$*\" in\n\
                       '') echo 'test b ... FAILED'; exit 101;;\n\
                       '--exact b') exit 0;;\n*) exit 101;;\nesac\n";
-        // By another process: a program of which a child of this one inherits a descriptor for
-        // writing cannot be run.
-        let write = ["-c", "printf %s \"$1\" >\"$0\" && chmod +x \"$0\""];
-        let written = Command::new("sh")
-            .args(write)
-            .arg(&executable)
-            .arg(script)
-            .status();
-        assert!(written.unwrap().success());
+        write_program(&executable, script);
         let program = TestProgram {
             variant: Some(&AGAIN),
             ..program(executable.to_str().unwrap())
@@ -430,12 +451,22 @@ mod tests {
         assert!(ended.name.ends_with("(again); only alone: b"), "{}", ended.name);
         let failed = program.run(&["c".to_owned()]);
         assert!(!failed.again(&program).passed);
-        // Others have to pass beside others.
-        let once = TestProgram {
-            variant: None,
-            ..program
-        };
-        assert!(!once.run(&[]).again(&once).passed);
+        assert!(program.may_run_again());
+    }
+
+    #[test]
+    fn a_run_has_few_tests_that_pass_only_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for (tests, passes) in [("a b", true), ("a b c", false)] {
+            let executable = folder.path().join(tests.len().to_string());
+            let script = format!(
+                "#!/bin/sh\n[ $# -gt 0 ] && exit\n\
+                 for t in {tests}; do echo \"test $t ... FAILED\"; done\nexit 101\n"
+            );
+            write_program(&executable, &script);
+            let program = program(executable.to_str().unwrap());
+            assert_eq!(Suite(vec![program]).run().is_ok(), passes, "{tests}");
+        }
     }
 
     #[test]
