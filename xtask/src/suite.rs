@@ -41,7 +41,7 @@ const LONGEST: [&str; 21] = [
     "cellblock-walls firecracker",        // emulated, too
     "cellblock mcp",                      // clients of Python and Node
     "cellblock-interpreter containment (microvm)", // emulated
-    "cellblock-walls microvm",            // emulated
+    "cellblock-walls microvm (machines)", // emulated
     "cellblock-interpreter containment (gvisor)", // gVisor handles each system call
     "cellblock it (warm)",
     "cellblock-dialects it",

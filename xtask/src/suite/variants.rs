@@ -96,9 +96,16 @@ const OF_MACHINES: [&str; 48] = [
 const PROBES_OF_GVISOR: (&str, &str) = ("CELLBLOCK_PROBES", "descriptors,network,privileges");
 /// Those of which an emulated machine needs a few minutes.
 const PROBES_OF_EMULATED: (&str, &str) = ("CELLBLOCK_PROBES", "descriptors,privileges");
+/// Arguments that leave out tests of emulated machines.
+const SKIPPED_MACHINES: [&str; 4] = [
+    "--skip",
+    "snapshots::a_damaged_snapshot_is_made_again",
+    "--skip",
+    "suspended::a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on",
+];
 
 /// All further runs.
-pub(super) static VARIANTS: [Variant; 7] = [
+pub(super) static VARIANTS: [Variant; 8] = [
     Variant {
         program: "cellblock ordinary_python",
         // Suites of other people that take nine minutes, most of them of code that knows no sandbox.
@@ -196,6 +203,21 @@ pub(super) static VARIANTS: [Variant; 7] = [
         needs: Some("qemu-system-x86_64"),
         again: false,
     },
+    Variant {
+        program: "cellblock-walls microvm",
+        name: "machines",
+        variables: &[],
+        only: &[],
+        // Each of these makes a snapshot, an emulated boot with all imports. The store of snapshots
+        // has its own tests, and gVisor's machines are damaged and suspended, too.
+        part: Some(VariantPart {
+            variables: &[],
+            only: &SKIPPED_MACHINES,
+        }),
+        is_only_run: true,
+        needs: None,
+        again: false,
+    },
 ];
 
 impl Variant {
@@ -227,6 +249,15 @@ mod tests {
             let (module, name) = test.split_once("::").unwrap();
             let code = fs::read_to_string(folder.join(format!("{module}.rs"))).unwrap();
             assert!(code.contains(&format!("fn {name}()")), "{test}");
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/walls/tests");
+        for test in SKIPPED_MACHINES.into_iter().filter(|part| *part != "--skip") {
+            let (module, name) = test.split_once("::").unwrap();
+            let code = ["microvm", "gvisor"].map(|backend| {
+                let file = folder.join(backend).join(format!("{module}.rs"));
+                fs::read_to_string(file).unwrap_or_default()
+            });
+            assert!(code.concat().contains(&format!("fn {name}()")), "{test}");
         }
         for (_, groups) in [PROBES_OF_GVISOR, PROBES_OF_EMULATED] {
             for group in groups.split(',') {
