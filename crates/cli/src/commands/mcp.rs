@@ -46,6 +46,8 @@ async fn serve(args: McpArgs) -> Result<()> {
     });
     let ended = serve_stdio(server, stop).await;
     ready.abort();
+    // Before the runtime ends: a start that hears of that would report it as its failure.
+    let _ = ready.await;
     ended.map_err(|error| Error::Process {
         action: "serve the client on stdin and stdout",
         source: std::io::Error::other(error),
