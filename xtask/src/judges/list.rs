@@ -93,6 +93,29 @@ macro_rules! mcp_revision {
     };
 }
 
+/// A suite of one of E2B's SDKs, which starts a server with a key.
+macro_rules! e2b_sdk {
+    ($name:literal, $suite:literal, $language:literal) => {
+        Judge {
+            name: $name,
+            suite: $suite,
+            how: SuiteRunner::Program {
+                command: &[
+                    "python3",
+                    "tests/judges/e2b_sdk.py",
+                    "--program",
+                    "target/debug/cellblock",
+                    "--venvs",
+                    "{folder}",
+                    $language,
+                ],
+                needs: Some(("CELLBLOCK_JUDGE_E2B_SDK", "a checkout of `e2b-dev/E2B`")),
+            },
+            is_in_ci: false,
+        }
+    };
+}
+
 pub(super) const JUDGES: &[Judge] = &[
     mcp(
         "mcp-2025-11-25",
@@ -145,6 +168,16 @@ pub(super) const JUDGES: &[Judge] = &[
         },
         is_in_ci: false,
     },
+    e2b_sdk!(
+        "e2b-sdk-python",
+        "`e2b-dev/E2B`, `packages/python-sdk/tests`: those that reach a server",
+        "python"
+    ),
+    e2b_sdk!(
+        "e2b-sdk-javascript",
+        "`e2b-dev/E2B`, `packages/js-sdk/tests`: `sandbox` and `api`",
+        "javascript"
+    ),
     dialect(
         "e2b-python",
         "our tests with `e2b` and `e2b-code-interpreter` of PyPI",

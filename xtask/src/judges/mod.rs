@@ -21,7 +21,7 @@ use list::{JUDGES, Judge, SuiteRunner};
 use server::JudgedServer;
 use table::{Page, Verdict};
 
-use crate::{cargo, target_folder};
+use crate::{cargo, image_home, target_folder};
 
 mod check;
 mod list;
@@ -129,6 +129,7 @@ fn program(root: &Path, url: &str, command: &[&str]) -> Result<Verdict> {
     let output = Command::new(program)
         .args(arguments)
         .current_dir(root)
+        .env("CELLBLOCK_HOME", image_home(root))
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
