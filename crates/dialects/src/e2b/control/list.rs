@@ -122,14 +122,14 @@ impl ListFilter {
         let has = |(name, value): (&String, &String)| held.kept.metadata.get(name) == Some(value);
         let template = &held.kept.template;
         self.started_after
-            .is_none_or(|after| micros(held.kept.started) > micros(after))
+            .is_none_or(|after| micros(held.kept.started) >= micros(after))
             && self.template.as_ref().is_none_or(|it| it == template)
             && (self.states.is_empty() || self.states.iter().any(|it| it == state))
             && self.metadata.iter().all(has)
     }
 }
 
-/// A time as precise as answers show it, so that a sandbox did not start after the time that is shown of it.
+/// A time as precise as answers show it. E2B's filter includes the time itself.
 fn micros(time: SystemTime) -> u128 {
     since_epoch(time).as_micros()
 }

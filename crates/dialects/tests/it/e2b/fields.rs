@@ -283,7 +283,7 @@ fn lists_and_metrics_are_of_the_time_and_template_that_is_asked_for() {
         assert_eq!(list("template=mine").await, [&*mine.id]);
         assert!(list("template=none").await.is_empty());
         let shown: Value = world
-            .api(Method::GET, &format!("/sandboxes/{}", base.id))
+            .api(Method::GET, &format!("/sandboxes/{}", mine.id))
             .read()
             .await;
         let started = shown["startedAt"].as_str().unwrap();
