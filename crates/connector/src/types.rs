@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cellblock_interpreter::connector::{WriteApproval, with_approval};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -42,7 +43,13 @@ macro_rules! connector_types {
             /// Makes the connector, except of the type `mcp`. Connects to nothing. Paths count from the
             /// folder. Without one, no secret and no file is read: the rest is checked.
             pub fn connector(&self, name: &str, folder: Option<&Path>) -> ConnectorResult {
-                match self { $(Self::$kind(options) => options.connector(name, folder)),* }
+                let made = match self { $(Self::$kind(options) => options.connector(name, folder)),* };
+                made.map(|connector| with_approval(connector, self.approval()))
+            }
+
+            /// Returns the approval of its functions that write.
+            pub const fn approval(&self) -> WriteApproval {
+                match self { $(Self::$kind(options) => options.approval()),* }
             }
 
             /// Returns the schema of the keys of all types; that of a function is within `functions`.

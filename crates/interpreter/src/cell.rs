@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellblock_protocol::json_size;
 pub use cellblock_protocol::{CellMode, Guard, Language, Rescue};
 
+use crate::connector::IntendedWrite;
 use crate::error::{Error, Result};
 
 /// Maximum size of code with its name and arguments, in bytes as JSON: the kernel reads all of it at once.
@@ -48,6 +49,9 @@ pub struct Cell {
     pub dry_run: bool,
     /// Whether the session ends with it, so that `atexit` handlers run at its end.
     pub last: bool,
+    /// Calls that change something and that were approved: it makes no others. `None` if nobody was
+    /// asked.
+    pub approved: Option<Vec<IntendedWrite>>,
 }
 
 impl Cell {
@@ -68,6 +72,7 @@ impl Cell {
             producer: None,
             dry_run: false,
             last: false,
+            approved: None,
         }
     }
 

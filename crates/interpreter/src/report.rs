@@ -46,6 +46,9 @@ impl From<DerivationResult> for DerivationReport {
 pub fn json(result: ToolResult) -> serde_json::Result<Value> {
     match result {
         ToolResult::Cell { execution, .. } => serde_json::to_value(CellReport::new(*execution, |_| None)),
+        ToolResult::Rehearsed { rehearsal, .. } => {
+            serde_json::to_value(CellReport::new(rehearsal.execution, |_| None))
+        }
         ToolResult::Derived(derived) => serde_json::to_value(DerivationReport::from(*derived)),
         ToolResult::Commands(ran) => serde_json::to_value(ran),
         ToolResult::Json(value) => Ok(value),

@@ -12,6 +12,7 @@
 //! caller.
 
 mod answer;
+mod asking;
 mod conversations;
 mod display;
 mod engine;

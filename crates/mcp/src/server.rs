@@ -14,11 +14,13 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::answer::CallAnswer;
+use crate::asking::{ClientAsker, ClientQuestion, WaitingCalls};
 use crate::conversations::{self, CallGuard, Conversations, McpConversation};
 use crate::display::{self, AnswerDisplay};
 use crate::engine::LazyInterpreter;
@@ -74,6 +76,8 @@ pub(crate) enum Access {
 struct ServerState {
     tools: Vec<OfferedTool>,
     tasks: Tasks,
+    /// Calls that wait for an answer of their client.
+    waiting: WaitingCalls,
     /// Calls that a request of their conversation may stop.
     conversations: Conversations,
     calls: TaskTracker,
@@ -88,6 +92,7 @@ impl Server {
             serving: Arc::new(ServerState {
                 tools: OfferedTool::offered(&options),
                 tasks: Tasks::new(options.max_cell_timeout),
+                waiting: WaitingCalls::default(),
                 conversations: Conversations::default(),
                 calls: TaskTracker::new(),
                 ending: CancellationToken::new(),
@@ -200,6 +205,49 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Waits for the end of a call, or for what its client has to do before that.
+    async fn attend(
+        &self,
+        owner: &Owner,
+        context: &RequestContext<RoleServer>,
+        mut working: TaskCall,
+        mut questions: mpsc::Receiver<ClientQuestion>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tasks = knows_tasks(context);
+        let mut later = std::pin::pin!(sleep(self.shared.options.task_after));
+        let ended = loop {
+            tokio::select! {
+                ended = &mut working.answer => break ended,
+                Some(question) = questions.recv() => {
+                    match self.serving.waiting.keep(owner, working, questions, question) {
+                        Ok(required) => return Ok(CallToolResponse::InputRequired(required)),
+                        Err(kept) => (working, questions) = kept,
+                    }
+                }
+                () = context.ct.cancelled() => {
+                    working.stop.cancel();
+                    break working.answer.await;
+                }
+                () = &mut later, if tasks => {
+                    let task = self.serving.tasks.begin(owner, working);
+                    return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
+                }
+            }
+        };
+        match ended {
+            Ok(result) => Ok(result.into()),
+            Err(error) => {
+                tracing::error!(%error, "a call did not come to its end");
+                Err(ErrorData::internal_error(
+                    "the call failed: Cellblock's own log says why",
+                    None,
+                ))
+            }
+        }
+    }
+}
+
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
@@ -234,6 +282,11 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let owner = self.owner(&context)?;
+        if let Some(state) = request.request_state {
+            let waiting = &self.serving.waiting;
+            let (working, questions) = waiting.answered(&owner, &state, request.input_responses)?;
+            return self.attend(&owner, &context, working, questions).await;
+        }
         let Some(tool) = self
             .serving
             .tools
@@ -250,13 +303,13 @@ impl ServerHandler for Server {
         };
         let mut arguments = request.arguments.unwrap_or_default();
         arguments::normalize(&mut arguments, &tool.listed.input_schema);
-        let tasks = knows_tasks(&context);
         let parts = context.extensions.get::<::http::request::Parts>();
         let conversation = parts.and_then(|parts| conversations::conversation(parts, owner.clone()));
         let client = context.client_info();
         let shows_images = client.is_some_and(|client| display::shows_images(&client))
             || conversation.as_ref().is_some_and(McpConversation::shows_images);
-        let mut working = self.begin(
+        let (asker, questions) = ClientAsker::of(&context, matches!(self.access, Access::Connected(_)));
+        let working = self.begin(
             tool.work,
             Call {
                 tool: request.name.into_owned(),
@@ -265,31 +318,12 @@ impl ServerHandler for Server {
                 display: AnswerDisplay::of(&self.shared.options, shows_images),
                 arguments: Value::Object(arguments),
                 progress: CallProgress::of(&context),
+                asker,
                 stop: self.serving.ending.child_token(),
             },
         );
         let _followed = self.follow(&context, conversation, &working);
-        let ended = tokio::select! {
-            ended = &mut working.answer => ended,
-            () = context.ct.cancelled() => {
-                working.stop.cancel();
-                working.answer.await
-            }
-            () = sleep(self.shared.options.task_after), if tasks => {
-                let task = self.serving.tasks.begin(&owner, working);
-                return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
-            }
-        };
-        match ended {
-            Ok(result) => Ok(result.into()),
-            Err(error) => {
-                tracing::error!(%error, "a call did not come to its end");
-                Err(ErrorData::internal_error(
-                    "the call failed: Cellblock's own log says why",
-                    None,
-                ))
-            }
-        }
+        self.attend(&owner, &context, working, questions).await
     }
 
     async fn get_task(

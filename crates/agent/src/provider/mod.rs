@@ -28,11 +28,12 @@ pub(crate) mod tests;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
+pub use crate::wire::INTERPRETER;
 pub use error::ProviderError;
 pub use http::ProviderEndpoint;
 pub use key::{KeyError, ProviderKey};
 pub use options::{Retries, Timeouts};
-pub use request::{INTERPRETER, ModelRequest, called};
+pub use request::{ModelRequest, called};
 
 use crate::wire::TokenUsage;
 

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::tools::{model_name, qualified};
 use crate::wire::{
-    AllowedMode, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
-    FunctionOutput, InterpreterOutput, Item, ItemStatus, McpCall, ReasoningOptions, SamplingSettings, Text,
-    ToolChoice, ToolName,
+    AllowedMode, ApprovalAnswers, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall,
+    FunctionCallOutput, FunctionOutput, INTERPRETER, InterpreterOutput, Item, ItemStatus, McpApprovalRequest,
+    McpCall, ReasoningOptions, SamplingSettings, Text, ToolChoice, ToolName, arguments_of_code,
 };
 
 /// A request to a model.
@@ -88,19 +88,21 @@ pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> 
     }
 }
 
-/// The interpreter's name for models.
-pub const INTERPRETER: &str = "code_interpreter";
-
 /// Returns the conversation in items that every provider knows: executed code becomes a function
 /// call and its output.
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {
     let mut plain = Vec::with_capacity(items.len());
+    let approvals = ApprovalAnswers::of(items);
     for (index, item) in items.iter().enumerate() {
         match item {
             Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
             Item::McpCall(call) => plain.extend(called(call, index)),
+            // The call itself says the rest once it was made.
+            Item::McpApprovalRequest(request) if !approvals.is_made(request) => {
+                plain.extend(unmade(request, &approvals, index));
+            }
             // Each request offers its tools again.
-            Item::McpListTools(_) => {}
+            Item::McpListTools(_) | Item::McpApprovalRequest(_) | Item::McpApprovalResponse(_) => {}
             // Without tools, as in a request for a summary, no turn has set the model's name.
             Item::FunctionCall(call) if call.namespace.is_some() => {
                 plain.push(Item::FunctionCall(flat(call)));
@@ -150,6 +152,22 @@ pub fn called(call: &McpCall, index: usize) -> [Item; 2] {
     )
 }
 
+/// Returns a call that was not made as a function call.
+fn unmade(request: &McpApprovalRequest, approvals: &ApprovalAnswers<'_>, index: usize) -> [Item; 2] {
+    let (name, arguments) = if request.runs_code() {
+        (INTERPRETER.to_owned(), arguments_of_code(&request.arguments))
+    } else {
+        (model_name(&request.name), request.arguments.clone())
+    };
+    pair(
+        &request.call_item(),
+        index,
+        name,
+        arguments,
+        approvals.unmade(request),
+    )
+}
+
 fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -> [Item; 2] {
     // Ids of calls have at most 64 characters; ids of items may be longer.
     let call_id = if id.len() <= 64 {
@@ -186,6 +204,43 @@ fn log(output: &InterpreterOutput) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_reads_calls_that_were_not_approved_as_calls_that_were_not_made() {
+        let request = |id: &str| {
+            json!({"type": "mcp_approval_request", "id": id, "server_label": "shop", "name": "set.price",
+                   "arguments": "{}"})
+        };
+        let answer = |id: &str, approve: bool| {
+            json!({"type": "mcp_approval_response", "id": "mcpa_1", "approval_request_id": id,
+                   "approve": approve, "reason": "too dear"})
+        };
+        let made = json!({"type": "function_call", "id": "fc_mcp_3", "status": "completed",
+                          "call_id": "mcp_3", "name": "set_price", "arguments": "{}"});
+        let items = json!([
+            request("mcpr_1"),
+            request("mcpr_2"),
+            request("mcpr_3"),
+            answer("mcpr_1", false),
+            answer("mcpr_3", true),
+            made,
+        ]);
+        let items: Vec<Item> = serde_json::from_value(items).unwrap();
+        let plain = json!(plain(&items));
+        let plain = plain.as_array().unwrap();
+        let ids: Vec<_> = plain
+            .iter()
+            .map(|item| item["call_id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, ["mcp_1", "mcp_1", "mcp_2", "mcp_2", "mcp_3"]);
+        assert_eq!(plain[0]["name"], "set_price");
+        assert_eq!(
+            plain[1]["output"],
+            "The call was not made: the user denied it, and nothing was changed. The user's reason: too dear"
+        );
+        let unanswered = plain[3]["output"].as_str().unwrap();
+        assert!(unanswered.contains("has not given"), "{unanswered}");
+    }
 
     #[test]
     fn a_call_in_a_namespace_has_a_flat_name_where_no_turn_gave_it_one() {

@@ -30,6 +30,8 @@ pub(crate) struct ServerTool {
     pub(crate) label: String,
     pub(crate) callee: Callee,
     pub(crate) tool: ToolDefinition,
+    /// Whether its calls need approval.
+    pub(crate) asks: bool,
     /// Whether the request names its server by an address.
     requested: bool,
     /// The client's description of the server.
@@ -93,6 +95,7 @@ impl Catalog {
             label: source.label.clone(),
             callee: source.callee.clone(),
             tool: tool.clone(),
+            asks: source.asks(tool),
             requested: source.requested,
             about: source.description.clone(),
         });
@@ -101,6 +104,13 @@ impl Catalog {
     /// Returns the tool with this model name.
     pub(crate) fn find(&self, name: &str) -> Option<&ServerTool> {
         self.tools.iter().find(|bound| bound.name == name)
+    }
+
+    /// Returns the tool that a server has under this name.
+    pub(crate) fn of_server(&self, label: &str, tool: &str) -> Option<&ServerTool> {
+        self.tools
+            .iter()
+            .find(|bound| bound.label == label && bound.tool.name == tool)
     }
 
     /// Returns the model names of a server's tools, or of one of them.

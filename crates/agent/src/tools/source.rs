@@ -6,7 +6,7 @@ use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, ToolsetTerms};
 
 use super::Tools;
-use crate::wire::{AllowedTools, ApiError, McpTool, ResponseRequest, Tool};
+use crate::wire::{AllowedTools, ApiError, ApprovalRule, McpTool, ResponseRequest, Tool};
 use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 
 /// A server or a toolset whose tools one turn may call.
@@ -25,6 +25,8 @@ pub struct Source {
     /// Whether the request names it by its address, rather than by the label of a configured
     /// server.
     pub requested: bool,
+    /// Calls of its tools that need approval.
+    pub approval: ApprovalRule,
 }
 
 /// The server or the toolset that serves calls of a tool.
@@ -73,15 +75,22 @@ impl Source {
 
     /// Returns whether the request permits the model to call this tool.
     pub(crate) fn allows(&self, tool: &ToolDefinition) -> bool {
-        let alleged = tool
-            .annotations
-            .as_ref()
-            .and_then(|hints| hints.get("readOnlyHint")?.as_bool())
-            .unwrap_or(false);
         self.allowed
             .as_ref()
-            .is_none_or(|allowed| allowed.allows(&tool.name, alleged))
+            .is_none_or(|allowed| allowed.allows(&tool.name, reads(tool)))
     }
+
+    /// Returns whether calls of this tool need approval.
+    pub(super) fn asks(&self, tool: &ToolDefinition) -> bool {
+        self.approval.asks(&tool.name, reads(tool))
+    }
+}
+
+/// Returns whether a tool only reads, as its server claims.
+fn reads(tool: &ToolDefinition) -> bool {
+    let hints = tool.annotations.as_ref();
+    let alleged = hints.and_then(|hints| hints.get("readOnlyHint")?.as_bool());
+    alleged.unwrap_or(false)
 }
 
 /// Returns the servers and toolsets whose tools a request's turn may call: those that it names, and
@@ -116,6 +125,7 @@ pub fn sources(
                 allowed: None,
                 named: false,
                 requested: false,
+                approval: ApprovalRule::NEVER,
             });
         }
     }
@@ -141,6 +151,7 @@ fn named(
         allowed: tool.allowed_tools.clone(),
         named: true,
         requested: tool.server_url.is_some(),
+        approval: tool.require_approval.clone(),
     })
 }
 

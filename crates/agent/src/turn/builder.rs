@@ -7,6 +7,7 @@ use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::render;
+use cellblock_interpreter::toolset::WriteTerms;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -19,7 +20,7 @@ use super::research::Research;
 use super::runner::Runner;
 use crate::provider::ProviderError;
 use crate::tools::Catalog;
-use crate::wire::{Draft, FunctionOutput, Ids, ItemStatus, McpError, McpSlot, StreamEvent};
+use crate::wire::{Draft, FunctionOutput, Ids, Item, ItemStatus, McpError, McpSlot, StreamEvent};
 
 /// Response under construction, and its receiver.
 pub(super) struct ResponseBuilder<'a> {
@@ -33,6 +34,8 @@ pub(super) struct ResponseBuilder<'a> {
     pub(super) shell: bool,
     /// Maximum time of a command.
     pub(super) max_timeout: Duration,
+    /// Terms of the calls that need approval, of code that the model writes.
+    pub(super) writes: WriteTerms,
     pub(super) functions: Functions,
     /// Those that code may call.
     pub(super) of_code: Arc<[CodeFunction]>,
@@ -52,6 +55,8 @@ pub(super) struct ResponseBuilder<'a> {
     /// Artifacts that derivations emitted, and the result of the last one.
     pub(super) emitted: Vec<ArtifactEnvelope>,
     pub(super) result: Option<Value>,
+    /// Requests for approval of rehearsed code, which the conversation does not have yet.
+    pub(super) asked: Vec<Item>,
 }
 
 /// The reason why a step did not end.

@@ -24,6 +24,9 @@ pub struct CallResult {
     pub derivation: Option<DerivationOutcome>,
     /// Details for clients that receive them.
     pub report: CallReport,
+    /// Arguments of the request for approval, if the code was rehearsed: the code, and the calls
+    /// that it would make.
+    pub asks: Option<String>,
 }
 
 /// A file that code created, which texts may refer to.
@@ -79,6 +82,7 @@ impl CallResult {
             result: FunctionOutput::Text(why),
             made: Vec::new(),
             derivation: None,
+            asks: None,
         }
     }
 
@@ -110,6 +114,7 @@ impl CallResult {
             made: Vec::new(),
             derivation: None,
             report: CallReport::default(),
+            asks: None,
         }
     }
 }

@@ -259,6 +259,11 @@ impl CallTable {
         let index = self.ids.len() - 1;
         match call.wants {
             CallPurpose::Client(_) | CallPurpose::Form(_) | CallPurpose::HandedOver(_) => {}
+            CallPurpose::Approval { .. } => {
+                if let Some(request) = call.approval() {
+                    telling.draft.whole_approval_request(request);
+                }
+            }
             CallPurpose::Refused(why) => self.results[index] = Some(FunctionOutput::Text(why)),
             CallPurpose::Nothing => {
                 self.results[index] = Some(FunctionOutput::Text(format!(
@@ -305,6 +310,7 @@ impl CallTable {
                 slot,
                 place,
                 decoder,
+                writes,
             } => match telling.code(decoder.finish()) {
                 Err(refused) => self.results[index] = Some(telling.end(slot, *refused)),
                 Ok(_) if *left == 0 => {
@@ -314,6 +320,7 @@ impl CallTable {
                 Ok(mut code) => {
                     *left -= 1;
                     code.lent = telling.lent(&id, calls);
+                    code.terms.writes = writes;
                     self.running[index] = Some(ActiveCall::Code(slot, id, false));
                     self.enqueue(index, place, code);
                 }
@@ -467,6 +474,9 @@ impl ResponseBuilder<'_> {
         let outputs = self.outputs.then_some(ran.outputs);
         self.draft.end_interpreter(slot, ran.status, outputs);
         self.keep(ran.made, ran.derivation);
+        if let Some(arguments) = ran.asks {
+            self.ask(arguments);
+        }
         ran.result
     }
 }

@@ -15,6 +15,7 @@
 //! The end is always sent: `completed`, `incomplete` with a reason, or `failed`. If the client
 //! disconnects, the model and the code are stopped, unless the response runs in the background.
 
+mod approve;
 mod best_effort;
 mod builder;
 mod call_result;
@@ -49,7 +50,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
-use cellblock_interpreter::toolset::ToolsetTerms;
+use cellblock_interpreter::toolset::{ToolsetTerms, WriteTerms};
 use cellblock_settings::clock;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -77,7 +78,7 @@ pub use toolset::ToolsetCall;
 use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
 use functions::Functions;
-use step::{CallPurpose, ModelStep};
+use step::{Call, ModelStep};
 use suspended::Suspension;
 
 /// Answers requests with a model and a runner of its code.
@@ -96,6 +97,8 @@ pub struct Turn {
     suspension: Suspension,
     /// Maximum time of a command of a shell.
     max_timeout: Duration,
+    /// Whether the client can be asked to approve calls of code.
+    asks: bool,
 }
 
 impl std::fmt::Debug for Turn {
@@ -136,6 +139,7 @@ impl Turn {
             lent: Vec::new(),
             suspension: Suspension::default(),
             max_timeout: ToolsetTerms::default().max_timeout,
+            asks: false,
         }
     }
 
@@ -171,6 +175,13 @@ impl Turn {
     #[must_use]
     pub const fn max_timeout(mut self, max_timeout: Duration) -> Self {
         self.max_timeout = max_timeout;
+        self
+    }
+
+    /// Asks the client to approve calls of code that need approval, which fail otherwise.
+    #[must_use]
+    pub const fn asking(mut self) -> Self {
+        self.asks = true;
         self
     }
 
@@ -288,6 +299,11 @@ impl Turn {
             code: request.tools.iter().any(Tool::is_interpreter),
             shell: request.tools.iter().any(Tool::is_hosted_shell),
             max_timeout: self.max_timeout,
+            writes: if self.asks {
+                WriteTerms::Rehearsed
+            } else {
+                WriteTerms::Unasked
+            },
             of_code: functions.of_code().into(),
             lent: &self.lent,
             functions,
@@ -299,6 +315,7 @@ impl Turn {
             attempts: Arc::default(),
             emitted: Vec::new(),
             result: None,
+            asked: Vec::new(),
         }
     }
 
@@ -319,9 +336,17 @@ impl Turn {
         let mut again = false;
         if let Some(code) = self.suspended() {
             let served = code.into_serving(telling).resume(telling).await?;
-            match self.results(served, telling) {
-                Some(results) => items.extend(results),
-                None => return Ok(StepsEnd::Client),
+            if self.leaves(served, items, telling) {
+                return Ok(StepsEnd::Client);
+            }
+            again = true;
+        }
+        let due = telling.due(items).await;
+        if !due.is_empty() {
+            items.extend(due.iter().map(Call::made));
+            let served = calls::serve(due, &mut left, telling).await?;
+            if self.leaves(served, items, telling) {
+                return Ok(StepsEnd::Client);
             }
             again = true;
         }
@@ -358,16 +383,9 @@ impl Turn {
                     .iter()
                     .all(|call| call.namespace.is_none() && call.name == INTERPRETER);
             items.extend(step.calls.iter().map(|call| call.item(&mut telling.ids)));
-            let for_client = step
-                .calls
-                .iter()
-                .any(|call| matches!(call.wants, CallPurpose::Client(_) | CallPurpose::HandedOver(_)));
+            let for_client = step.calls.iter().any(Call::is_for_client);
             let served = calls::serve(step.calls, &mut left, telling).await?;
-            match self.results(served, telling) {
-                Some(results) => items.extend(results),
-                None => return Ok(StepsEnd::Client),
-            }
-            if for_client {
+            if self.leaves(served, items, telling) || for_client {
                 return Ok(StepsEnd::Client);
             }
             if given_up {
@@ -377,15 +395,23 @@ impl Turn {
         Ok(StepsEnd::Steps)
     }
 
-    /// Returns the results of a step's calls; `None` if their code waits for the client.
-    fn results(&self, served: StepOutcome, telling: &mut ResponseBuilder<'_>) -> Option<Vec<Item>> {
-        match served {
-            StepOutcome::Done(results) => Some(results),
+    /// Adds the results of a step's calls. Returns whether the client continues: their code waits
+    /// for it, or was rehearsed and needs approval.
+    fn leaves(&self, served: StepOutcome, items: &mut Vec<Item>, telling: &mut ResponseBuilder<'_>) -> bool {
+        let waits = match served {
+            StepOutcome::Done(results) => {
+                items.extend(results);
+                false
+            }
             StepOutcome::Waits(serving) => {
                 self.suspend(SuspendedCode::new(*serving, telling));
-                None
+                true
             }
-        }
+        };
+        let asked = std::mem::take(&mut telling.asked);
+        let asks = !asked.is_empty();
+        items.extend(asked);
+        waits || asks
     }
 }
 

@@ -71,7 +71,7 @@ impl CallSandbox for SessionRunner {
     fn run(&self, call: ToolsetCall) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             let mut interrupt = Interrupt(Some(&self.session));
-            let session = self.session.clone();
+            let (session, requirements) = (self.session.clone(), call.requirements());
             let called = call.over(&self.interpreter, session, &mut |_| {}).await;
             interrupt.0 = None;
             match called {
@@ -82,6 +82,11 @@ impl CallSandbox for SessionRunner {
                         ..ExecutionView::default()
                     };
                     tell(&execution, self.interpreter.store(), &shown).await
+                }
+                Ok(ToolResult::Rehearsed { code, rehearsal }) => {
+                    let shown = ExecutionView::default();
+                    let ran = tell(&rehearsal.execution, self.interpreter.store(), &shown).await;
+                    ran.of_rehearsal(&code, &requirements, &rehearsal)
                 }
                 Ok(ToolResult::Derived(mut derived)) => {
                     let derivation = DerivationOutcome::of(&mut derived, TOKENS);
@@ -205,6 +210,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &ExecutionView) -
         made: Vec::new(),
         derivation: None,
         report: report(execution),
+        asks: None,
     }
 }
 

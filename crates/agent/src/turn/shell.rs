@@ -130,6 +130,7 @@ impl CallResult {
             result: FunctionOutput::Text(text),
             made: Vec::new(),
             derivation: None,
+            asks: None,
             report: CallReport {
                 commands: ran.commands.iter().map(ShellOutput::from).collect(),
                 ..CallReport::default()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
+use cellblock_interpreter::toolset::WriteTerms;
 use cellblock_interpreter::toolset::shell::SHELL;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
@@ -17,8 +18,8 @@ use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream};
 use crate::tools::ServerTool;
 use crate::wire::{
-    CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot,
-    Part, Reasoning, ReasoningSlot, Role, TokenUsage, served,
+    CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpApprovalRequest, McpSlot,
+    Message, MessageSlot, Part, REQUEST_PREFIX, Reasoning, ReasoningSlot, Role, TokenUsage, served,
 };
 
 /// Result of a step.
@@ -50,7 +51,9 @@ pub(super) enum CallPurpose {
         id: String,
         slot: InterpreterSlot,
         place: Arc<dyn CallSandbox>,
-        decoder: ArgumentsDecoder,
+        decoder: Box<ArgumentsDecoder>,
+        /// Terms of its calls that need approval.
+        writes: WriteTerms,
     },
     /// Runs commands of a shell in a container.
     Shell {
@@ -66,6 +69,8 @@ pub(super) enum CallPurpose {
     HandedOver(String),
     /// Cannot be handed to the client, for this reason.
     Refused(String),
+    /// Calls a tool once a person has approved the call; its item has this id.
+    Approval { id: String, bound: Box<ServerTool> },
     /// Calls a tool of a server, or of a toolset that the request names.
     Tool {
         /// Id of its item.
@@ -80,6 +85,9 @@ pub(super) enum CallPurpose {
 
 impl Call {
     pub(super) fn item(&self, ids: &mut Ids) -> Item {
+        if let Some(request) = self.approval() {
+            return Item::McpApprovalRequest(request);
+        }
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
                 // Kept so that its call is found again by it.
@@ -96,6 +104,42 @@ impl Call {
             arguments: self.arguments.clone(),
             caller: None,
         })
+    }
+}
+
+impl Call {
+    /// Returns a call that was approved, as an item whose id says that it was made.
+    pub(super) fn made(&self) -> Item {
+        Item::FunctionCall(FunctionCall {
+            id: served(&self.id),
+            status: ItemStatus::Completed,
+            call_id: self.id.clone(),
+            name: self.name.clone(),
+            namespace: None,
+            arguments: self.arguments.clone(),
+            caller: None,
+        })
+    }
+
+    /// Returns the request for its approval, if it needs that.
+    pub(super) fn approval(&self) -> Option<McpApprovalRequest> {
+        let CallPurpose::Approval { id, bound } = &self.wants else {
+            return None;
+        };
+        Some(McpApprovalRequest {
+            id: id.clone(),
+            server_label: bound.label.clone(),
+            name: bound.tool.name.clone(),
+            arguments: self.arguments.clone(),
+        })
+    }
+
+    /// Returns whether the client continues, rather than the model.
+    pub(super) const fn is_for_client(&self) -> bool {
+        matches!(
+            self.wants,
+            CallPurpose::Client(_) | CallPurpose::HandedOver(_) | CallPurpose::Approval { .. }
+        )
     }
 }
 
@@ -308,12 +352,13 @@ impl ResponseBuilder<'_> {
             let container = place.container().to_owned();
             let id = self.ids.mint("ci");
             let slot = self.draft.interpreter(id.clone(), container);
-            let decoder = ArgumentsDecoder::new("code");
+            let decoder = Box::new(ArgumentsDecoder::new("code"));
             CallPurpose::Code {
                 id,
                 slot,
                 place,
                 decoder,
+                writes: self.writes.clone(),
             }
         } else if name == SHELL && self.shell {
             let place = self.runner.place(before).await;
@@ -329,15 +374,19 @@ impl ResponseBuilder<'_> {
             CallPurpose::Client(Some(slot))
         } else if let Some(bound) = self.catalog.find(name) {
             let bound = Box::new(bound.clone());
+            if bound.asks {
+                let id = self.ids.mint(REQUEST_PREFIX);
+                return CallPurpose::Approval { id, bound };
+            }
             let id = self.ids.mint("mcp");
             let (label, tool) = (bound.label.clone(), bound.tool.name.clone());
-            let slot = self.draft.mcp_call(id.clone(), label, tool);
+            let slot = self.draft.mcp_call(id.clone(), label, tool, None);
             let bound = Some(bound);
             CallPurpose::Tool { id, slot, bound }
         } else if name == RENDER_CHART && self.draws() {
             let id = self.ids.mint("mcp");
             let label = chart::LABEL.to_owned();
-            let slot = self.draft.mcp_call(id.clone(), label, name.to_owned());
+            let slot = self.draft.mcp_call(id.clone(), label, name.to_owned(), None);
             let bound = None;
             CallPurpose::Tool { id, slot, bound }
         } else {
@@ -353,7 +402,7 @@ impl ResponseBuilder<'_> {
         }
     }
 
-    fn grow(&mut self, wants: &mut CallPurpose, delta: String) {
+    pub(super) fn grow(&mut self, wants: &mut CallPurpose, delta: String) {
         match wants {
             // Errors in the arguments are reported when they are complete.
             CallPurpose::Code { slot, decoder, .. } => match decoder.push(&delta) {
@@ -366,6 +415,7 @@ impl ResponseBuilder<'_> {
             | CallPurpose::Client(None)
             | CallPurpose::Form(_)
             | CallPurpose::HandedOver(_)
+            | CallPurpose::Approval { .. }
             | CallPurpose::Refused(_)
             | CallPurpose::Nothing => {}
         }

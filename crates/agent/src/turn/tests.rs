@@ -119,6 +119,7 @@ impl CallSandbox for EchoPlace {
                 made: made.into_iter().collect(),
                 derivation: None,
                 report: CallReport::default(),
+                asks: None,
             }
         })
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approval::{McpApprovalRequest, McpApprovalResponse};
 use super::call_report::CallReport;
 use super::content::{Part, texts};
 use super::custom::{CustomCall, CustomCallOutput};
@@ -44,6 +45,10 @@ pub enum Item {
     McpListTools(McpListTools),
     /// A call of a server's tool.
     McpCall(McpCall),
+    /// A call that waits for approval.
+    McpApprovalRequest(McpApprovalRequest),
+    /// A person's answer to a request for approval.
+    McpApprovalResponse(McpApprovalResponse),
     /// A sealed summary of the conversation so far.
     Compaction(Compaction),
     /// An item of a stored response, by its id; only in requests.
@@ -69,6 +74,8 @@ impl Item {
             Self::CustomToolCallOutput(item) => &item.id,
             Self::McpListTools(item) => &item.id,
             Self::McpCall(item) => &item.id,
+            Self::McpApprovalRequest(item) => &item.id,
+            Self::McpApprovalResponse(item) => &item.id,
             Self::Compaction(item) => &item.id,
             Self::ItemReference(item) => &item.id,
         }
@@ -106,8 +113,12 @@ impl Item {
             Self::CustomToolCall(item) => item.status = status,
             Self::CustomToolCallOutput(item) => item.status = status,
             Self::McpCall(item) => item.status = status,
-            // These have no id.
-            Self::McpListTools(_) | Self::Compaction(_) | Self::ItemReference(_) => {}
+            // These have no status.
+            Self::McpListTools(_)
+            | Self::McpApprovalRequest(_)
+            | Self::McpApprovalResponse(_)
+            | Self::Compaction(_)
+            | Self::ItemReference(_) => {}
         }
     }
 }
@@ -312,7 +323,7 @@ pub struct McpCall {
     pub output: Option<String>,
     /// The reason why there is no result.
     pub error: Option<McpError>,
-    /// Always null: calls need no approval.
+    /// Id of the request for its approval; null if it needed none.
     pub approval_request_id: Option<String>,
     /// Detailed report of the call in a sandbox; not part of the Responses API.
     #[serde(skip)]

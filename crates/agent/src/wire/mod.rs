@@ -14,6 +14,7 @@
 //! a request contains that tool.
 
 pub mod anthropic;
+mod approval;
 mod call_kind;
 mod call_report;
 mod completion;
@@ -39,6 +40,8 @@ mod skill;
 mod tests;
 mod tool;
 
+pub(crate) use approval::{ApprovalAnswers, REQUEST_PREFIX, approved, arguments_of_code};
+pub use approval::{ApprovalMode, ApprovalRule, McpApprovalRequest, McpApprovalResponse, check_approvals};
 pub use call_kind::{CallKind, is_served_shell, served};
 pub use call_report::{CallFault, CallReport};
 pub use completion::Completion;
@@ -77,6 +80,6 @@ pub use shell::{
 pub(crate) use shell::{line, numbered};
 pub use skill::{InlineSource, SkillRequest};
 pub use tool::{
-    AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
-    Member, Namespace, Secrets, Tool, ToolChoice, ToolName, container, network_param,
+    AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, INTERPRETER,
+    McpTool, Member, Namespace, Secrets, Tool, ToolChoice, ToolName, container, network_param,
 };

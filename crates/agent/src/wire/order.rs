@@ -154,9 +154,10 @@ impl Order {
         if kind == "response.output_item.added" {
             demand!(index == self.items.len(), "not the next item");
             let item = &event["item"];
-            let listed = item["type"] == "mcp_list_tools" && item.get("status").is_none();
+            let kinds = ["mcp_list_tools", "mcp_approval_request"];
+            let bare = kinds.iter().any(|kind| item["type"] == *kind) && item.get("status").is_none();
             demand!(
-                listed || item["status"] == "in_progress",
+                bare || item["status"] == "in_progress",
                 "added with another status"
             );
             let id = item["id"].as_str().unwrap_or_default().to_owned();
@@ -193,6 +194,10 @@ impl Order {
                     item["tools"] == serde_json::json!([])
                         && item["server_label"].is_string()
                         && item.get("error").is_none()
+                }
+                "mcp_approval_request" => {
+                    let keys = ["server_label", "name", "arguments"];
+                    keys.iter().all(|key| item[key].is_string())
                 }
                 "mcp_call" => {
                     let null = |key: &str| item.get(key) == Some(&Value::Null);
@@ -434,7 +439,7 @@ impl ReportedItem {
                 | ("code_interpreter_call" | "mcp_call", "failed")
                 // Code that waits for its client ends in another response.
                 | ("code_interpreter_call", "in_progress" | "interpreting")
-                | ("mcp_list_tools", "")
+                | ("mcp_list_tools" | "mcp_approval_request", "")
         );
         demand!(legal, "not a final status");
         demand!(self.parts.iter().all(|part| !part.2), "a part is open");

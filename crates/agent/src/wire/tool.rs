@@ -4,11 +4,15 @@ use cellblock_interpreter::toolset::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::approval::ApprovalRule;
 use super::call_kind::CallKind;
 use super::custom::CustomTool;
 use super::request::NetworkAllowlist;
 use super::shell::ShellEnvironment;
 use super::skill::SkillRequest;
+
+/// The interpreter's name for models.
+pub const INTERPRETER: &str = "code_interpreter";
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -189,8 +193,8 @@ pub struct McpTool {
     /// Callers that may call the tools; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
-    /// Always `never`: calls need no approval.
-    pub require_approval: String,
+    /// Calls that need approval.
+    pub require_approval: ApprovalRule,
     /// Headers for the server. They may be secrets, so they are neither returned nor stored.
     #[serde(skip)]
     pub headers: Secrets,

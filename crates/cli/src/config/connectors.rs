@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_connector::{ConnectorOptions, SecretSource};
-use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::connector::{Connector, with_approval};
 
 use super::check::Check;
 use super::sections::connectors::report;
@@ -28,7 +28,8 @@ impl LoadedConfig {
                     .find(|server| Some(server.name()) == options.server.as_deref());
                 connectors.extend(server.map(|server| {
                     let (description, tools) = (&options.description, options.tools.clone());
-                    Arc::new(server.for_code().selected(name, description, tools)) as _
+                    let selected = server.for_code().selected(name, description, tools);
+                    with_approval(Arc::new(selected), options.approval)
                 }));
                 continue;
             }

@@ -8,7 +8,7 @@ mod secret;
 use std::path::Path;
 use std::time::Duration;
 
-use cellblock_interpreter::connector::MemoPolicy;
+use cellblock_interpreter::connector::{MemoPolicy, WriteApproval};
 use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -45,6 +45,12 @@ impl<'de, T: Deserialize<'de>, S: Deserialize<'de>> TypeOptions<T, S> {
     }
 }
 
+impl<T, S> TypeOptions<T, S> {
+    pub(crate) const fn approval(&self) -> WriteApproval {
+        self.calls.approval
+    }
+}
+
 /// Shared options of a type that shares none.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NoOptions {}
@@ -66,6 +72,9 @@ pub struct CallOptions {
     #[serde(with = "memo", default)]
     #[schemars(schema_with = "memo::schema")]
     pub memo: MemoPolicy,
+    /// Approval of calls of functions with `effect: writes`.
+    #[serde(default)]
+    pub approval: WriteApproval,
 }
 
 const fn timeout() -> Duration {
@@ -103,9 +112,15 @@ pub struct McpOptions {
     pub server: Option<String>,
     /// Tools of the server that are functions; by default, all that it offers.
     pub tools: Option<Vec<String>>,
+    /// Approval of calls of functions with `effect: writes`.
+    pub approval: WriteApproval,
 }
 
 impl McpOptions {
+    pub(crate) const fn approval(&self) -> WriteApproval {
+        self.approval
+    }
+
     pub(crate) fn read<'de, D: Deserializer<'de>>(mapping: D) -> Result<Self, D::Error> {
         Self::deserialize(mapping)
     }

@@ -40,6 +40,7 @@ pub(super) async fn tell(
         status: ran.status,
         made: ran.made,
         report: ran.report,
+        asks: None,
     }
 }
 

@@ -91,9 +91,16 @@ async fn execute(
             pictures.push(sha256);
         }
     };
+    let requirements = call.requirements();
     let running = call.over(interpreter, held.session.clone(), &mut watch);
     match held.session.until(stop.cancelled(), running).await? {
         ToolResult::Cell { mut execution, .. } => Ok(keep(gateway, held, &mut execution).await),
+        ToolResult::Rehearsed { code, rehearsal } => {
+            // Its files and pictures are gone with the rehearsal.
+            let shown = ExecutionView::default();
+            let ran = tell(&rehearsal.execution, &gateway.store, &shown).await;
+            Ok(ran.of_rehearsal(&code, &requirements, &rehearsal))
+        }
         ToolResult::Derived(derived) => Ok(derive::tell(gateway, held, *derived).await),
         ToolResult::Commands(mut ran) => Ok(keep_commands(gateway, held, &mut ran).await),
         ToolResult::Json(result) => {

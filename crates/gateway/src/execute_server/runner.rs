@@ -113,6 +113,7 @@ impl CallSandbox for RunnerCall {
             }
             CallResult {
                 derivation: None,
+                asks: None,
                 report: shown.report,
                 status: shown.status,
                 outputs: shown.outputs,

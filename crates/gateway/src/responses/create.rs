@@ -35,7 +35,8 @@ pub(super) async fn create(
     let body = read(body)?;
     let request = ResponseRequest::parse(&body, &mut Ids::random())?;
     let dialect = dialect(&gateway, &headers);
-    let job = prepare(&gateway, &caller, request, dialect, None).await?;
+    let mut job = prepare(&gateway, &caller, request, dialect, None).await?;
+    job.turn = job.turn.asking();
     let (stream, background) = (job.request.stream, job.request.background);
     if background {
         let mut response = job.response.clone();

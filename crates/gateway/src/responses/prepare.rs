@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
 use cellblock_agent::turn::{Evidence, Turn, client_functions};
-use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
+use cellblock_agent::wire::{
+    ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation, check_approvals,
+};
 use cellblock_interpreter::connector::{CATALOG_TOKENS, Connector, catalog};
 
 use super::answered::{CallPairs, as_functions};
@@ -121,6 +123,7 @@ pub(super) async fn look(
         .as_ref()
         .map_or(&[][..], |resumed| &resumed.turn.unanswered);
     calls.check(by_code)?;
+    check_approvals(&conversation)?;
     // What is not stored and has no key is come back to by its items at most.
     let brief = !request.store && key.is_none() && request.conversation.is_none();
     let runner = containers::runner(gateway, caller, &request, container.as_deref(), brief).await?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use cellblock_agent::tools;
 use cellblock_agent::turn::CLIENT_FUNCTIONS;
-use cellblock_agent::wire::{AllowedTools, ApiError, McpTool, ResponseRequest, Tool};
+use cellblock_agent::wire::{AllowedTools, ApiError, ApprovalRule, McpTool, ResponseRequest, Tool};
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, FetchAnswer, FetchEffect, MemoPolicy, Redaction, check_name,
 };
@@ -16,7 +16,7 @@ use crate::state::Gateway;
 
 /// Checks that code can call the tools that the request lets code call. Returns the servers that
 /// the request lends to its code: those that it names by their address, and those of the operator
-/// of which it selects functions. The operator's servers are there anyway.
+/// of which it selects functions or requires approval. The operator's servers are there anyway.
 pub(super) async fn lent(
     gateway: &Gateway,
     owner: &str,
@@ -72,7 +72,7 @@ pub(super) async fn lent(
                      gateway knows by its label"
                 )));
             }
-            (None, Some(_)) if tool.allowed_tools.is_none() => continue,
+            (None, Some(_)) if tool.allowed_tools.is_none() && !tool.require_approval.can_ask() => continue,
             (None, Some(own)) => Arc::clone(own),
             (None, None) => {
                 return Err(invalid(format!(
@@ -85,6 +85,7 @@ pub(super) async fn lent(
             connector,
             description: tool.server_description.clone(),
             allowed: tool.allowed_tools.clone(),
+            approval: tool.require_approval.clone(),
         }));
     }
     Ok(lent)
@@ -120,6 +121,8 @@ struct ConnectorSelection {
     connector: Arc<dyn Connector>,
     description: Option<String>,
     allowed: Option<AllowedTools>,
+    /// Functions whose calls need approval.
+    approval: ApprovalRule,
 }
 
 impl Connector for ConnectorSelection {
@@ -162,5 +165,10 @@ impl Connector for ConnectorSelection {
 
     fn waits_for_client(&self) -> bool {
         self.connector.waits_for_client()
+    }
+
+    fn needs_approval(&self, card: &Card) -> bool {
+        let reads = card.effect == FetchEffect::Reads;
+        self.approval.asks(&card.name, reads) || self.connector.needs_approval(card)
     }
 }

@@ -143,6 +143,7 @@ impl SocketConnection {
             }
         };
         job.generate = generate;
+        job.turn = job.turn.asking();
         if job.request.store
             && let Err(error) = keep::begun(&self.gateway, &job.owner, &job.request, &job.response).await
         {

@@ -120,6 +120,10 @@ async fn answer(
     };
     match held.tools.call(name, arguments, &mut watch).await? {
         ToolResult::Cell { code, execution } => finish(gateway, held, permit, code, *execution, None).await,
+        // Sessions of REST open no toolset that rehearses.
+        ToolResult::Rehearsed { code, rehearsal } => {
+            finish(gateway, held, permit, code, rehearsal.execution, None).await
+        }
         ToolResult::Derived(derived) => {
             let mut report = DerivationReport::from(*derived);
             let made = report.envelope.artifacts.iter();

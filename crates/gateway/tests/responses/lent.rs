@@ -229,8 +229,8 @@ fn servers_that_code_cannot_call_are_rejected() {
                 "leave it out for `shop`",
             ),
             (
-                json!({"server_label": "desk", "server_url": url, "require_approval": "always"}),
-                "approvals are not supported",
+                json!({"server_label": "desk", "server_url": url, "require_approval": "sometimes"}),
+                "`always`, `never`",
             ),
         ] {
             let refused = server.create(asking(&tool, &Value::Null)).await;

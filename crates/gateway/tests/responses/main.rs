@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod approvals;
 mod background;
 mod bad_input;
 mod chat;
@@ -29,6 +30,8 @@ mod programmatic;
 mod research;
 mod returned;
 mod shell;
+#[path = "../../../interpreter/tests/conformance/shop.rs"]
+mod shop;
 mod socket;
 mod stored;
 mod streams;

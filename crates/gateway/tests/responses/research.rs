@@ -269,14 +269,19 @@ fn servers_in_a_request_are_checked_before_any_is_called() {
         };
         for (tool, code, param) in [
             (
-                json!({"type": "mcp", "server_label": "market"}),
-                "unsupported_parameter",
+                json!({"type": "mcp", "server_label": "market", "require_approval": "sometimes"}),
+                "invalid_value",
                 "tools[0].require_approval",
             ),
             (
-                json!({"type": "mcp", "server_label": "market", "require_approval": "always"}),
-                "unsupported_parameter",
+                json!({"type": "mcp", "server_label": "market", "require_approval": {}}),
+                "invalid_value",
                 "tools[0].require_approval",
+            ),
+            (
+                json!({"type": "mcp", "server_label": "market", "require_approval": {"never": "all"}}),
+                "invalid_type",
+                "tools[0].require_approval.never",
             ),
             (
                 never(json!({"server_label": "market", "connector_id": "connector_gmail"})),
@@ -322,7 +327,7 @@ fn servers_in_a_request_are_checked_before_any_is_called() {
         let approval =
             json!([{"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true}]);
         let got = server.create(json!({"input": approval})).await;
-        assert_eq!(got.error(), (400, "unsupported_parameter"));
+        assert_eq!(got.error(), (400, "unknown_approval_request"));
         assert!(provider.asked().is_empty());
     });
 }

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::answer::StoredAnswer;
+use super::approval::{WriteDecision, WriteMode};
 use super::counted::CountedFetch;
 use super::granted::SessionConnector;
 use super::large::AnswerBudget;
@@ -25,7 +26,7 @@ use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
 use super::store::TableStorage;
 use super::waits::WaitClock;
-use super::{Bundle, Connector, ConnectorError, ConnectorErrorKind, FetchAllowance};
+use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, FetchAllowance, FetchAnswer};
 use crate::host_call::{HostReply, shown};
 use crate::output::DecodingLimits;
 
@@ -67,8 +68,8 @@ struct GrantsInner {
     waits: WaitClock,
     terms: Arc<GrantTerms>,
     limits: DecodingLimits,
-    /// Whether calls that change something are refused.
-    trying: bool,
+    /// Treatment of calls that change something.
+    writes: WriteMode,
 }
 
 /// Parameters of the method `fetch`.
@@ -97,7 +98,7 @@ impl Grants {
             waits: WaitClock::default(),
             terms: Arc::new(terms),
             limits: DecodingLimits::default(),
-            trying: false,
+            writes: WriteMode::default(),
         }))
     }
 
@@ -116,17 +117,26 @@ impl Grants {
         }))
     }
 
-    /// Returns what a cell may call, which may be a try.
-    pub(crate) fn of_cell(&self, tried: bool) -> Self {
-        if tried { self.trying() } else { self.clone() }
-    }
-
-    /// Returns the same for a try, which cannot undo what a call changes.
-    pub(crate) fn trying(&self) -> Self {
+    /// Returns what a cell may call, with this treatment of calls that change something.
+    pub(crate) fn of_cell(&self, writes: WriteMode) -> Self {
         Self(Arc::new(GrantsInner {
-            trying: true,
+            writes,
             ..self.0.shared()
         }))
+    }
+
+    /// Returns whether a function needs approval. One of a connector that does not answer cannot be
+    /// called, either.
+    pub(crate) async fn need_approval(&self) -> bool {
+        for granted in &self.0.granted {
+            let functions = granted.functions().await.map_or(&[][..], Vec::as_slice);
+            let asks =
+                |card: &Card| card.effect == FetchEffect::Writes && granted.connector.needs_approval(card);
+            if functions.iter().any(|offered| asks(&offered.card)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Returns what a kernel binds of the connectors that others did not have: those that are lent,
@@ -246,7 +256,7 @@ impl GrantsInner {
             waits: self.waits.clone(),
             terms: Arc::clone(&self.terms),
             limits: self.limits,
-            trying: self.trying,
+            writes: self.writes.clone(),
         }
     }
 
@@ -273,7 +283,7 @@ impl GrantsInner {
             .ok_or_else(|| granted.unknown(&fetch.function, functions))?;
         let offered = &functions[of];
         record.counted.found();
-        if self.trying && offered.card.effect == FetchEffect::Writes {
+        if matches!(self.writes, WriteMode::Trying) && offered.card.effect == FetchEffect::Writes {
             return Err(written_in_try(&fetch.connector, &offered.card.function));
         }
         let parameters = offered.parameters.get_or_init(|| Parameters::new(&offered.card));
@@ -281,6 +291,16 @@ impl GrantsInner {
         let bound = parameters.bind(fetch.arguments).map_err(named)?;
         record.bound(&bound.arguments);
         let arguments = fetch.envelope.then(|| bound.arguments.clone());
+        let decided = self
+            .writes
+            .decide(&*granted.connector, &offered.card, &bound.arguments)?;
+        if decided == WriteDecision::StandIn {
+            record.rehearsed();
+            let redaction = granted.connector.redaction();
+            let (answer, _) =
+                StoredAnswer::new(FetchAnswer::Value(Value::Null), None, redaction, &self.limits)?;
+            return Ok((Arc::new(answer), false, arguments));
+        }
         let call = Arc::clone(self)
             .ask(at, of, bound.arguments, until)
             .map(move |answer| answer.map(Arc::new));

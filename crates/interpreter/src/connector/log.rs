@@ -20,6 +20,8 @@ use crate::output::ArtifactRef;
 
 /// Maximum number of calls of a cell that are recorded.
 const RECORDS: usize = 200;
+/// Outcome of a call that was not made.
+const REHEARSED: &str = "rehearsed";
 /// Maximum number of characters of a name that code made up.
 const NAME_CHARS: usize = 64;
 
@@ -32,9 +34,9 @@ pub struct FetchRecord {
     pub function: String,
     /// The arguments with defaults; long ones are cut, which "…" marks.
     pub arguments: Map<String, Value>,
-    /// `ok`, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`,
-    /// `rate_limit`, `provider`, `empty_data`, `parse`, `invalid_parameter`, `timeout` or
-    /// `not_granted`.
+    /// `ok`, `rehearsed` for a call that was not made, `canceled`, or the kind of the failure:
+    /// `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`, `parse`,
+    /// `invalid_parameter`, `timeout` or `not_granted`.
     pub outcome: &'static str,
     /// Message of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +153,7 @@ impl FetchLog {
         OpenRecord {
             log: Arc::clone(self),
             at,
+            rehearsed: false,
             counted,
         }
     }
@@ -191,6 +194,8 @@ impl FetchLog {
 pub(super) struct OpenRecord {
     log: Arc<FetchLog>,
     at: Option<usize>,
+    /// Whether the call is only rehearsed.
+    rehearsed: bool,
     pub(super) counted: CountedFetch,
 }
 
@@ -201,8 +206,14 @@ impl OpenRecord {
         self.change(|record| record.arguments = sampled(arguments));
     }
 
+    /// Records that the call is not made.
+    pub(super) const fn rehearsed(&mut self) {
+        self.rehearsed = true;
+    }
+
     pub(super) fn end(mut self, result: Result<(&StoredAnswer, bool), &ConnectorError>) {
         let duration = self.counted.elapsed();
+        let ok = if self.rehearsed { REHEARSED } else { "ok" };
         match &result {
             Ok((answer, cached)) => self.counted.answered(answer.bytes.len(), *cached),
             Err(error) => self.counted.failed(error.kind().name()),
@@ -216,7 +227,7 @@ impl OpenRecord {
             record.duration_ms = (duration.as_secs_f64() * 1e6).round() / 1e3;
             match result {
                 Ok((answer, cached)) => {
-                    record.outcome = "ok";
+                    record.outcome = ok;
                     record.cached = cached;
                     record.fetched_at = Some(answer.fetched_at.clone());
                     record.bytes = Some(answer.bytes.len());

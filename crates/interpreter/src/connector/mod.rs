@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 mod allowance;
 mod answer;
+mod approval;
 mod arrow;
 mod blob_writer;
 mod catalog;
@@ -42,6 +43,8 @@ mod store;
 mod waits;
 
 pub use allowance::FetchAllowance;
+pub use approval::{IntendedWrite, MAX_WRITE_BYTES, MAX_WRITES, WriteApproval, with_approval};
+pub(crate) use approval::{WriteMode, WriteRecorder};
 pub use blob_writer::BlobWriter;
 pub use catalog::{CATALOG_TOKENS, catalog};
 pub use digest::fetch_log;
@@ -94,6 +97,11 @@ pub trait Connector: Send + Sync + Debug {
     /// Returns whether the session's client answers its calls. The time that a cell waits for its
     /// client does not count toward the cell's timeout, so such a call may last beyond `until`.
     fn waits_for_client(&self) -> bool {
+        false
+    }
+
+    /// Returns whether calls of this function, which changes something, need a person's approval.
+    fn needs_approval(&self, _card: &Card) -> bool {
         false
     }
 }

@@ -177,7 +177,7 @@ impl Actor {
         runtime.discard_late_output(journal).await;
         let before = std::mem::take(&mut journal.unreported);
         (runtime.has_files, runtime.has_variables, runtime.lost_files) = (true, true, None);
-        let grants = contents.grants.of_cell(runtime.trial.is_some());
+        let grants = contents.grants.of_cell(runtime.write_mode(&cell));
         let host = runtime.offered(
             contents,
             journal,

@@ -10,7 +10,7 @@ use super::derivation::{DerivationPolicy, LentResults};
 use super::shell::ShellListener;
 use super::workbench::{Profile, WorkbenchOptions};
 use super::{ToolDefinition, Toolset, derivation, notebook, python, workbench};
-use crate::connector::Connector;
+use crate::connector::{Connector, IntendedWrite};
 use crate::error::Result;
 use crate::interpreter::Interpreter;
 use crate::session::Session;
@@ -66,6 +66,20 @@ pub struct ToolsetTerms {
     pub connectors: Vec<Arc<dyn Connector>>,
     /// Listener to commands of a shell.
     pub listener: Option<ShellListener>,
+    /// Terms of calls that need approval.
+    pub writes: WriteTerms,
+}
+
+/// Terms of the calls that need approval, for code that a toolset runs.
+#[derive(Clone, Debug, Default)]
+pub enum WriteTerms {
+    /// Nobody can be asked: such calls fail.
+    #[default]
+    Unasked,
+    /// Code that can make such calls is only rehearsed.
+    Rehearsed,
+    /// These calls were approved, and no others.
+    Approved(Vec<IntendedWrite>),
 }
 
 impl Default for ToolsetTerms {
@@ -81,6 +95,7 @@ impl Default for ToolsetTerms {
             results: None,
             connectors: Vec::new(),
             listener: None,
+            writes: WriteTerms::default(),
         }
     }
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::execution::Execution;
+use crate::session::checkpoints::rehearsals::Rehearsal;
 
 mod definition;
 pub mod derivation;
@@ -29,7 +30,7 @@ pub mod workbench;
 
 pub use definition::{ToolDefinition, ToolEffect, input_schema, object, output_schema};
 pub use event::ToolEvent;
-pub use kind::{OpenToolset, TOOLSETS, ToolsetKind, ToolsetTerms};
+pub use kind::{OpenToolset, TOOLSETS, ToolsetKind, ToolsetTerms, WriteTerms};
 
 use derivation::DerivationResult;
 use shell::ShellReport;
@@ -77,10 +78,29 @@ pub enum ToolResult {
         /// The run.
         execution: Box<Execution>,
     },
+    /// A cell was rehearsed, and its effects are undone.
+    Rehearsed {
+        /// Its code.
+        code: String,
+        /// The rehearsal.
+        rehearsal: Box<Rehearsal>,
+    },
     /// Code derived from recorded results, or a chart was drawn from one.
     Derived(Box<DerivationResult>),
     /// Commands of a shell ran.
     Commands(Box<ShellReport>),
     /// Anything else. `"success": false` marks a call that did nothing.
     Json(Value),
+}
+
+impl ToolResult {
+    /// Returns the result of a rehearsal, which is that of a cell if its effects were kept.
+    fn rehearsed(code: String, rehearsal: Rehearsal) -> Self {
+        if rehearsal.kept {
+            let execution = Box::new(rehearsal.execution);
+            return Self::Cell { code, execution };
+        }
+        let rehearsal = Box::new(rehearsal);
+        Self::Rehearsed { code, rehearsal }
+    }
 }

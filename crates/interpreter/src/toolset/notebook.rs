@@ -24,6 +24,7 @@ pub const KIND: ToolsetKind = ToolsetKind {
             let notebook = Python {
                 session,
                 max_timeout: terms.max_timeout,
+                writes: terms.writes.clone(),
                 definition: definition(),
                 prompt: format!("{}\n\n{catalog}", about()).trim_end().to_owned(),
             };

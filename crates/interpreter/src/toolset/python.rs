@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ToolDefinition, ToolEffect, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
+use super::{ToolDefinition, ToolEffect, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch, WriteTerms};
 use crate::cell::{Cell, Language};
 use crate::error::{Error, Result};
 use crate::lineage;
@@ -29,6 +29,7 @@ pub const KIND: ToolsetKind = ToolsetKind {
         let python = Python {
             session,
             max_timeout: terms.max_timeout,
+            writes: terms.writes.clone(),
             definition: definition(),
             prompt: prompt("Python", RUN_PYTHON),
         };
@@ -41,6 +42,7 @@ pub const KIND: ToolsetKind = ToolsetKind {
 pub(super) struct Python {
     pub(super) session: Session,
     pub(super) max_timeout: Duration,
+    pub(super) writes: WriteTerms,
     pub(super) definition: ToolDefinition,
     pub(super) prompt: String,
 }
@@ -68,21 +70,18 @@ impl Toolset for Python {
         watch: Watch<'a>,
     ) -> BoxFuture<'a, Result<ToolResult>> {
         Box::pin(async move {
-            let Arguments {
-                code,
-                requirements,
-                timeout,
-                producer,
-                language,
-            } = serde_json::from_value(arguments).map_err(|error| Error::Argument {
-                name: "arguments",
-                missing: false,
-                reason: crate::json_error::describe(&error),
-            })?;
-            let cell = cell(code, timeout, requirements, self.max_timeout)?;
-            let mut cell = cell.in_language(language);
-            cell.producer = producer.map(lineage::producer).transpose()?;
+            let mut cell = read(arguments, self.max_timeout)?;
             let code = cell.code.clone();
+            match &self.writes {
+                WriteTerms::Unasked => {}
+                WriteTerms::Approved(writes) => cell.approved = Some(writes.clone()),
+                WriteTerms::Rehearsed => {
+                    if self.session.needs_rehearsal().await? {
+                        let rehearsal = self.session.rehearse(cell).await?;
+                        return Ok(ToolResult::rehearsed(code, rehearsal));
+                    }
+                }
+            }
             let mut running = self.session.start_cell(cell).await?;
             while let Some(event) = running.events.recv().await {
                 ToolEvent::of_cell(event).map(&mut *watch);
@@ -95,6 +94,25 @@ impl Toolset for Python {
     fn prompt(&self) -> String {
         self.prompt.clone()
     }
+}
+
+/// Reads the arguments of a tool that runs cells.
+pub fn read(arguments: Value, max_timeout: Duration) -> Result<Cell> {
+    let Arguments {
+        code,
+        requirements,
+        timeout,
+        producer,
+        language,
+    } = serde_json::from_value(arguments).map_err(|error| Error::Argument {
+        name: "arguments",
+        missing: false,
+        reason: crate::json_error::describe(&error),
+    })?;
+    let cell = cell(code, timeout, requirements, max_timeout)?;
+    let mut cell = cell.in_language(language);
+    cell.producer = producer.map(lineage::producer).transpose()?;
+    Ok(cell)
 }
 
 /// Returns the cell that a request describes.

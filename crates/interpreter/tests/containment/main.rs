@@ -21,9 +21,12 @@ mod ordinary;
 mod pairs;
 mod probe;
 mod processes;
+mod rehearsals;
 mod repeating;
 mod scripts;
 mod seeds;
+#[path = "../conformance/shop.rs"]
+mod shop;
 mod support;
 mod uncontained;
 mod verdict;

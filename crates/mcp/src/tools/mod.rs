@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::CallAnswer;
+use crate::asking::ClientAsker;
 use crate::conversations::McpConversation;
 use crate::display::AnswerDisplay;
 use crate::options::Options;
@@ -34,6 +35,7 @@ mod forks;
 mod json;
 mod manage;
 mod processes;
+mod rehearsal;
 mod schema;
 mod toolset;
 mod tries;
@@ -70,6 +72,8 @@ pub(crate) struct Call {
     pub(crate) display: AnswerDisplay,
     pub(crate) arguments: Value,
     pub(crate) progress: CallProgress,
+    /// The way to ask the person behind the client.
+    pub(crate) asker: ClientAsker,
     /// Canceled when the client gave the call up.
     pub(crate) stop: CancellationToken,
 }

@@ -4,7 +4,7 @@ use cellblock_interpreter::toolset::{ToolEvent, ToolResult, ToolsetKind};
 use serde_json::Value;
 
 use super::arguments::SESSION;
-use super::{Call, cell, derivation, json};
+use super::{Call, cell, derivation, json, rehearsal};
 use crate::answer::{self, CallAnswer};
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
@@ -35,6 +35,9 @@ pub(super) async fn call(
         )));
     };
     let _turn = call.turn(&used).await?;
+    if kind.runs_cells() && rehearsal::is_due(call, &used).await? {
+        return rehearsal::run(server, call, &used, arguments).await;
+    }
     let _permit = call.permit(server).await?;
     let mut pictures = Vec::new();
     let mut watch = |event| match event {
@@ -51,6 +54,12 @@ pub(super) async fn call(
             used.count_cell();
             Ok(answer::told(&used, &execution, server.options.max_tokens))
         }
+        // Toolsets of MCP's sessions do not rehearse by themselves.
+        ToolResult::Rehearsed { rehearsal, .. } => Ok(answer::told(
+            &used,
+            &rehearsal.execution,
+            server.options.max_tokens,
+        )),
         ToolResult::Derived(derived) => Ok(derivation::told(server, &used, &derived)),
         ToolResult::Commands(ran) => json::told(server, &used, serde_json::json!(ran), pictures).await,
         ToolResult::Json(result) => json::told(server, &used, result, pictures).await,

@@ -13,8 +13,11 @@ mod meter;
 mod notebook;
 mod processes;
 mod prompts;
+mod rehearsals;
 mod run_python;
 mod sessions;
+#[path = "../../../interpreter/tests/conformance/shop.rs"]
+mod shop;
 mod stdio;
 mod stops;
 mod support;

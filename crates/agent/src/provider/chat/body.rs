@@ -141,6 +141,8 @@ fn messages(
                     | Item::CustomToolCallOutput(_)
                     | Item::McpListTools(_)
                     | Item::McpCall(_)
+                    | Item::McpApprovalRequest(_)
+                    | Item::McpApprovalResponse(_)
                     | Item::Compaction(_)
                     | Item::ItemReference(_) => {}
                 }

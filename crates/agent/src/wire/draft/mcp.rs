@@ -45,8 +45,14 @@ impl Draft {
         self.close(slot.0, ItemStatus::Completed);
     }
 
-    /// Starts a call of a server's tool.
-    pub fn mcp_call(&mut self, id: String, server_label: String, name: String) -> McpSlot {
+    /// Starts a call of a server's tool, which may have needed the approval of a request.
+    pub fn mcp_call(
+        &mut self,
+        id: String,
+        server_label: String,
+        name: String,
+        approval_request_id: Option<String>,
+    ) -> McpSlot {
         let index = self.add(Item::McpCall(McpCall {
             id,
             status: ItemStatus::InProgress,
@@ -55,7 +61,7 @@ impl Draft {
             arguments: String::new(),
             output: None,
             error: None,
-            approval_request_id: None,
+            approval_request_id,
             report: None,
         }));
         let (item_id, output_index) = self.at(index);

@@ -1,6 +1,7 @@
 //! Calls that the client gets whole, because it cannot use half of one.
 
 use super::Draft;
+use crate::wire::approval::McpApprovalRequest;
 use crate::wire::custom::CustomCall;
 use crate::wire::event::EventKind;
 use crate::wire::item::{Item, ItemStatus};
@@ -17,6 +18,12 @@ impl Draft {
         };
         let index = self.add(Item::ApplyPatchCall(begun));
         self.response.output[index] = Item::ApplyPatchCall(call);
+        self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes a whole request for approval, which has no other events.
+    pub fn whole_approval_request(&mut self, request: McpApprovalRequest) {
+        let index = self.add(Item::McpApprovalRequest(request));
         self.close(index, ItemStatus::Completed);
     }
 

@@ -18,6 +18,7 @@ const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reason
                      `code_interpreter_call`, `shell_call`, `shell_call_output`, `apply_patch_call`, \
                      `apply_patch_call_output`, `custom_tool_call`, `custom_tool_call_output`, \
                      `local_shell_call`, `local_shell_call_output`, `mcp_list_tools`, `mcp_call`, \
+                     `mcp_approval_request`, `mcp_approval_response`, \
                      `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
@@ -118,9 +119,8 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
         }
         "mcp_list_tools" => Item::McpListTools(super::mcp::list(fields, id("mcpl")?)?),
         "mcp_call" => Item::McpCall(super::mcp::call(fields, id("mcp")?, status(fields)?)?),
-        "mcp_approval_request" | "mcp_approval_response" => {
-            return Err(super::mcp::no_approvals(fields, "type"));
-        }
+        "mcp_approval_request" => Item::McpApprovalRequest(super::approval::request(fields)?),
+        "mcp_approval_response" => Item::McpApprovalResponse(super::approval::response(fields, id("mcpa")?)?),
         "compaction" | "compaction_summary" => Item::Compaction(Compaction {
             id: id("cmp")?,
             encrypted_content: fields.required("encrypted_content")?,

@@ -23,41 +23,24 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
             return Err(fields.invalid(key, "unsupported_parameter", &reason));
         }
     }
-    approval(fields)?;
     Ok(McpTool {
         server_label: super::tools::name(fields, "server_label")?,
         server_url: fields.text("server_url")?,
         server_description: fields.text("server_description")?,
-        allowed_tools: allowed(fields)?,
+        allowed_tools: selection(fields, "allowed_tools")?,
         allowed_callers: super::tools::callers(fields)?,
-        require_approval: "never".to_owned(),
+        require_approval: super::approval::rule(fields)?,
         headers: Secrets(headers(fields)?),
     })
 }
 
-/// Checks the approval setting: approvals are not supported, so a request must disable them.
-fn approval(fields: &Fields<'_>) -> Result<(), ApiError> {
-    match fields.get("require_approval") {
-        Some(Value::String(never)) if never == "never" => Ok(()),
-        _ => Err(no_approvals(fields, "require_approval")),
-    }
-}
-
-pub(super) fn no_approvals(fields: &Fields<'_>, key: &str) -> ApiError {
-    let path = fields.path(key);
-    let message = format!(
-        "`{path}`: approvals are not supported; send the tool with `\"require_approval\": \"never\"`, and \
-         `allowed_tools` to bound what may be called"
-    );
-    ApiError::invalid(path, "unsupported_parameter", message)
-}
-
-fn allowed(fields: &Fields<'_>) -> Result<Option<AllowedTools>, ApiError> {
-    match fields.get("allowed_tools") {
+/// Parses a selection of tools.
+pub(super) fn selection(fields: &Fields<'_>, key: &'static str) -> Result<Option<AllowedTools>, ApiError> {
+    match fields.get(key) {
         None => Ok(None),
-        Some(Value::Array(_)) => Ok(Some(AllowedTools::Names(fields.texts("allowed_tools")?))),
+        Some(Value::Array(_)) => Ok(Some(AllowedTools::Names(fields.texts(key)?))),
         Some(value @ Value::Object(_)) => {
-            let filter = Fields::of(value, fields.path("allowed_tools"))?;
+            let filter = Fields::of(value, fields.path(key))?;
             let tool_names = filter.get("tool_names").map(|_| filter.texts("tool_names"));
             let tool_names = tool_names.transpose()?;
             let read_only = filter.flag("read_only")?;
@@ -66,7 +49,7 @@ fn allowed(fields: &Fields<'_>) -> Result<Option<AllowedTools>, ApiError> {
                 read_only,
             }))
         }
-        Some(_) => Err(fields.wrong("allowed_tools", "an array or an object")),
+        Some(_) => Err(fields.wrong(key, "an array or an object")),
     }
 }
 
@@ -132,7 +115,7 @@ pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Resul
         error: fields.get("error").map(|error| {
             serde_json::from_value(error.clone()).unwrap_or_else(|_| McpError::protocol(said(error)))
         }),
-        approval_request_id: None,
+        approval_request_id: fields.text("approval_request_id")?,
         report: None,
     })
 }

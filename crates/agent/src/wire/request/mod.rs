@@ -1,6 +1,7 @@
 //! The body of `POST /v1/responses`. Unknown fields are ignored, because SDKs keep adding new ones.
 
 mod anthropic;
+mod approval;
 mod chat;
 mod conversation;
 mod custom;

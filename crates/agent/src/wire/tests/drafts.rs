@@ -268,7 +268,7 @@ fn play(steps: Vec<DraftStep>, end: u8) -> Vec<StreamEvent> {
                 draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned()),
             )),
             DraftStep::Begin(4) => {
-                let call = draft.mcp_call(ids.mint("mcp"), "shelf".to_owned(), "read".to_owned());
+                let call = draft.mcp_call(ids.mint("mcp"), "shelf".to_owned(), "read".to_owned(), None);
                 slots.push(DraftSlot::Tool(call));
             }
             DraftStep::Begin(_) => slots.push(DraftSlot::Interpreter(

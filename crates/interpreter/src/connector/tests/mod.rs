@@ -529,7 +529,7 @@ async fn a_try_refuses_what_writes_and_records_the_call() {
     let kyiv = json!({"city": "Kyiv"});
     let trying = Fixture {
         weather: Arc::clone(&fixture.weather),
-        grants: fixture.grants.trying(),
+        grants: fixture.grants.of_cell(WriteMode::Trying),
     };
     let error = trying.call("weather", "book", &kyiv).await.unwrap_err();
     assert_eq!(error.code, "not_granted");

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::super::fields::{Fields, RequestFields as _};
 use super::super::tools;
+use crate::wire::approval::ApprovalRule;
 use crate::wire::error::ApiError;
 use crate::wire::skill::SkillRequest;
 use crate::wire::tool::{
@@ -133,7 +134,7 @@ pub(super) fn offered(
             server_description: None,
             allowed_tools: None,
             allowed_callers: None,
-            require_approval: "never".to_owned(),
+            require_approval: ApprovalRule::NEVER,
             headers: Secrets::default(),
         }));
     }

@@ -20,6 +20,7 @@ use crate::session::effects::Effects;
 
 mod checkpoint;
 mod keep;
+pub mod rehearsals;
 mod table;
 pub mod tries;
 

@@ -1,6 +1,7 @@
 //! The checkpoints that a session has.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cellblock_protocol::CellNames;
 use cellblock_sandbox::backend::{KeptKernel, Kernel};
@@ -8,6 +9,7 @@ use cellblock_sandbox::backend::{KeptKernel, Kernel};
 use super::checkpoint::Checkpoint;
 use crate::base::HeldLayer;
 use crate::checkpoint_error::{CheckpointError, MAX_NAME};
+use crate::connector::{WriteMode, WriteRecorder};
 use crate::lineage::{self, Ledger};
 use crate::session::contents::collection::CollectionState;
 use crate::session::journal::chain::ChainState;
@@ -64,9 +66,19 @@ pub(in crate::session) struct Trial {
     pub(super) cell: u64,
     /// Effects of its cell on variables.
     pub(super) names: Option<CellNames>,
+    /// Lists the calls that change something, if the try is a rehearsal.
+    pub(super) recorder: Option<Arc<WriteRecorder>>,
 }
 
 impl Trial {
+    /// Returns the treatment of the calls of its cell that change something.
+    pub(super) fn writes(&self) -> WriteMode {
+        match &self.recorder {
+            Some(recorder) => WriteMode::Rehearsing(Arc::clone(recorder)),
+            None => WriteMode::Trying,
+        }
+    }
+
     /// Notes what its cell did to variables, as the kernel says.
     pub(in crate::session) fn note(&mut self, mut names: CellNames) {
         lineage::clean(&mut names);

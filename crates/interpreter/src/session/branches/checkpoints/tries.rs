@@ -10,6 +10,7 @@
 //! function that writes.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use cellblock_protocol::{CallError, CellNames, Obstacle};
 pub use cellblock_protocol::{ChangeKind, FileDifference};
@@ -22,6 +23,7 @@ use tokio::sync::oneshot;
 use super::CheckpointError;
 use super::table::{OF_TRY, Trial};
 use crate::cell::Cell;
+use crate::connector::WriteRecorder;
 use crate::error::{Error, Result};
 use crate::execution::Execution;
 use crate::host_call::{HostCall, HostMethods, HostReply};
@@ -143,7 +145,7 @@ impl Runtime {
 impl Actor {
     /// Tries a cell, and takes the try back if nobody waits for it any more.
     async fn answer_try(&mut self, cell: Cell, mut answer: oneshot::Sender<Result<TryResult>>) {
-        let tried = self.try_while_wanted(cell, &mut answer).await;
+        let tried = self.try_while_wanted(cell, None, &mut answer).await;
         let tried = self.conclude(tried);
         // Nobody would decide about it.
         if answer.send(tried).is_err() && self.runtime.trial.is_some() {
@@ -184,14 +186,16 @@ impl Actor {
         }
     }
 
-    async fn try_while_wanted(
+    /// Tries a cell, or rehearses it with a recorder, until nobody waits for the answer.
+    pub(super) async fn try_while_wanted<T>(
         &mut self,
         cell: Cell,
-        answer: &mut oneshot::Sender<Result<TryResult>>,
+        recorder: Option<Arc<WriteRecorder>>,
+        answer: &mut oneshot::Sender<Result<T>>,
     ) -> Result<TryResult> {
         let (mut asker, asking) = oneshot::channel();
         let mut asking = Some(asking);
-        let mut work = pin!(self.try_cell(cell, &mut asker));
+        let mut work = pin!(self.try_cell(cell, recorder, &mut asker));
         loop {
             tokio::select! {
                 biased;
@@ -204,6 +208,7 @@ impl Actor {
     async fn try_cell(
         &mut self,
         cell: Cell,
+        recorder: Option<Arc<WriteRecorder>>,
         asker: &mut oneshot::Sender<Result<Execution>>,
     ) -> Result<TryResult> {
         cell.check()?;
@@ -228,6 +233,7 @@ impl Actor {
         self.runtime.trial = Some(Trial {
             cell: number,
             names: None,
+            recorder,
         });
         let recording = self
             .runtime
@@ -255,7 +261,7 @@ impl Actor {
         }
     }
 
-    async fn decide(&mut self, keep: bool) -> Result<DecidedTry> {
+    pub(super) async fn decide(&mut self, keep: bool) -> Result<DecidedTry> {
         let (Some(trial), Some(place)) = (&self.runtime.trial, self.runtime.kept.of_try()) else {
             return Err(CheckpointError::NoTry.into());
         };
