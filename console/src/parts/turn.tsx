@@ -5,6 +5,7 @@ import { type Usage } from "../panels/responses";
 import { get, request, said } from "../api";
 import { inSeconds, oneLine, plain, shortened } from "../text";
 import type { Listed, Rejection } from "../types";
+import { Approval, type ApprovalRequest } from "./approval";
 import { Log } from "./log";
 import { useLoaded } from "./loaded";
 import { attempt } from "./notice";
@@ -45,6 +46,7 @@ interface Response {
   completed_at?: number | null;
   model: string;
   instructions?: string | null;
+  tools: unknown[];
   previous_response_id?: string | null;
   conversation?: { id: string };
   background: boolean;
@@ -96,10 +98,18 @@ export function TurnView({ id }: { id: string }) {
       {(failed ?? wrong) !== null && <p class="note">{plain((failed ?? wrong)!)}</p>}
       {response && <Costs response={response} />}
       {going && <p class="hint">It is still being written.</p>}
+      {response && asked(response).length > 0 && <Approval key={id} response={response} requests={asked(response)} />}
       {items && response && <Steps items={items} output={response.output} />}
       {response?.background && <Events path={path} />}
     </>
   );
+}
+
+/** The calls of a response that wait for approval. */
+function asked({ status, output }: Response): ApprovalRequest[] {
+  if (status !== "completed") return [];
+  const requests = output.filter(({ type }) => type === "mcp_approval_request");
+  return requests.map(({ id = "", server_label = "", name = "", arguments: text = "" }) => ({ id, server_label, name, arguments: text }));
 }
 
 function Costs({ response }: { response: Response }) {
