@@ -28,10 +28,10 @@ use crate::session::{Request, Session};
 
 /// Note for a model whose code did not come to its end in a rehearsal.
 pub const UNFINISHED: &str = "[rehearsal] The code can make calls that need approval, so it was rehearsed. \
-                              It did not come to its end: there is nothing to approve, nothing was \
-                              written, and variables and files are as before. In a rehearsal, functions \
-                              that write return None. Write code that comes to its end with that, and use \
-                              their results in a later call.";
+                              It did not come to its end, or made more calls than one approval covers: \
+                              there is nothing to approve, nothing was written, and variables and files \
+                              are as before. In a rehearsal, functions that write return None. Write code \
+                              that comes to its end with that, and use their results in a later call.";
 
 /// Result of a rehearsal.
 #[derive(Clone, Debug)]
