@@ -1,12 +1,13 @@
 //! State that dialects share: the caller, what it may use, and how its sessions are made.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use cellblock_interpreter::cell::Guard;
-use cellblock_interpreter::egress::{EgressPolicy, EgressRestriction};
+use cellblock_interpreter::egress::{EgressPolicy, EgressRestriction, HeaderRule};
 use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload, Upload, UploadError, UploadRoom};
 use cellblock_interpreter::hosting::{
     HostingError, HostingLimits, Meter, MeterDenial, Owner, Permit, ResidentGuard,
@@ -57,6 +58,8 @@ pub struct DialectTerms {
     pub uploads: UploadRoom,
     /// Longest timeout of a cell or a command that a request can set.
     pub max_cell_timeout: Duration,
+    /// Folder for certificates that outlive the server.
+    pub authorities: PathBuf,
     /// Tasks that continue without a client and are waited for at the end.
     pub tasks: TaskTracker,
     /// Prefix of the ids of sandboxes, by which another server finds this one, if there may be others.
@@ -88,6 +91,10 @@ pub struct SessionWish {
     pub limits: Option<Limits>,
     /// Hosts of the server's list that it gives up.
     pub restriction: EgressRestriction,
+    /// Headers that its requests get.
+    pub headers: Vec<HeaderRule>,
+    /// Whether the restriction and the headers can be replaced.
+    pub replaceable: bool,
     /// Sets of names that are bound before the first cell.
     pub prelude: Vec<String>,
     /// Code of the dialect that prepares the session, before that of the server.
@@ -240,6 +247,8 @@ impl DialectHost {
             skills: wish.skills,
             egress: self.egress.clone().map(|policy| EgressPolicy {
                 restriction: wish.restriction,
+                headers: wish.headers,
+                replaceable: wish.replaceable,
                 ..policy
             }),
             ..self.meter.granted(owner)

@@ -39,13 +39,14 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::http::request::Parts;
+use cellblock_interpreter::egress::{LocalAuthorityError, LocalCertificate};
 use tokio::net::TcpListener;
 
 pub use door::{Doorkeeper, NoEntry};
 pub use host::{DialectError, DialectHost, DialectTerms, SessionWish};
 pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
 pub use opensandbox::OpenSandboxOptions;
-pub use options::{DialectsOptions, E2bOptions};
+pub use options::{DialectsOptions, DomainTls, E2bOptions};
 pub use session::{DialectSession, DialectSessions};
 
 /// A dialect's routes, and the path that they are below.
@@ -68,6 +69,8 @@ pub struct DialectListener {
     pub listener: TcpListener,
     /// Routes that are served there.
     pub routes: Router,
+    /// Files for TLS; without them, it speaks plain HTTP.
+    pub tls: Option<LocalCertificate>,
 }
 
 /// Everything that is served for dialects.
@@ -81,15 +84,32 @@ pub struct DialectRoutes {
 
 /// A dialect cannot listen at an address of its own.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot listen at {address} for clients of E2B; free it, or change `debug` or `listen` in `dialects: \
-     {{e2b: …}}`"
-)]
-pub struct DialectListenError {
-    /// The address.
-    pub address: SocketAddr,
-    /// Reason of the failure.
-    pub source: io::Error,
+pub enum DialectListenError {
+    /// The address is not free, or not one of this machine.
+    #[error(
+        "cannot listen at {address} for clients of E2B; free it, or change `debug` or `listen` in `dialects: \
+         {{e2b: …}}`"
+    )]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Reason of the failure.
+        source: io::Error,
+    },
+    /// The domain of its hosts is invalid.
+    #[error(
+        "invalid `domain` `{domain}` in `dialects: {{e2b: …}}`: {why}; write it as in `cell.example` or \
+         `cell.localhost:8443`"
+    )]
+    Domain {
+        /// The domain.
+        domain: String,
+        /// The problem.
+        why: String,
+    },
+    /// There is no certificate for the hosts of the domain.
+    #[error("cannot make a certificate for the hosts of `dialects: {{e2b: {{domain}}}}`")]
+    Certificate(#[from] LocalAuthorityError),
 }
 
 /// Reads the id of the sandbox that a request names.

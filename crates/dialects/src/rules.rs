@@ -4,7 +4,9 @@ use cellblock_interpreter::egress::{Destination, EgressPolicy, EgressRestriction
 use cellblock_interpreter::limits::NetworkPolicy;
 
 /// Maximum number of entries of a list of rules.
-const MAX_RULES: usize = 256;
+pub(crate) const MAX_RULES: usize = 256;
+/// Characters of a rule that an error repeats.
+const MAX_SHOWN: usize = 100;
 
 /// Reads the destinations of rules.
 ///
@@ -22,39 +24,60 @@ pub(crate) fn destinations<'a>(
     }
     let read = |rule: &String| {
         rule.parse::<Destination>()
-            .map_err(|error| format!("`{rule}` cannot be enforced: {error}"))
+            .map_err(|error| unenforceable(rule, &error))
     };
     rules.map(read).collect()
 }
 
-/// Returns the network and the restriction that enforce rules, of what a caller may have.
+/// Describes a rule whose destination cannot be read, as a fragment.
+pub(crate) fn unenforceable(rule: &str, error: &dyn std::fmt::Display) -> String {
+    let shown: String = rule.chars().take(MAX_SHOWN).collect();
+    format!("`{shown}` cannot be enforced: {error}")
+}
+
+/// Returns the network that a restriction leaves, of what a caller may have.
 ///
 /// # Errors
 ///
 /// Returns why an exception would not be reached, as a fragment.
 pub(crate) fn narrow(
-    restriction: EgressRestriction,
+    restriction: &EgressRestriction,
     offered: NetworkPolicy,
     egress: Option<&EgressPolicy>,
-) -> Result<(NetworkPolicy, EgressRestriction), String> {
-    let egress = egress.filter(|_| offered == NetworkPolicy::Egress);
+) -> Result<NetworkPolicy, String> {
     for allowed in &restriction.except {
-        let Some(egress) = egress else {
-            return Err(format!(
-                "`{allowed}` cannot be reached: sandboxes of this key have no way out; remove it, or let \
-                 the operator set `limits: {{max_network: egress}}` and `egress: {{allow: \
-                 [\"{allowed}\"]}}`"
-            ));
-        };
-        if matches!(allowed, Destination::Hosts(hosts) if !egress.allows_some(hosts)) {
-            return Err(format!(
-                "`{allowed}` is not on this server's list of hosts; remove it, or let the operator add it \
-                 with `egress: {{allow: [\"{allowed}\"]}}`"
-            ));
-        }
+        reach(allowed, offered, egress)?;
     }
-    if restriction.except.is_empty() && restriction.deny.iter().any(Destination::is_everything) {
-        return Ok((NetworkPolicy::Loopback, EgressRestriction::default()));
+    let is_closed = restriction.except.is_empty() && restriction.deny.iter().any(Destination::is_everything);
+    Ok(if is_closed {
+        NetworkPolicy::Loopback
+    } else {
+        NetworkPolicy::Egress
+    })
+}
+
+/// Checks that sandboxes of a caller can reach a destination, as far as it is known.
+///
+/// # Errors
+///
+/// Returns why not, as a fragment.
+pub(crate) fn reach(
+    allowed: &Destination,
+    offered: NetworkPolicy,
+    egress: Option<&EgressPolicy>,
+) -> Result<(), String> {
+    let Some(egress) = egress.filter(|_| offered == NetworkPolicy::Egress) else {
+        return Err(format!(
+            "`{allowed}` cannot be reached: sandboxes of this key have no way out; remove it, or let \
+             the operator set `limits: {{max_network: egress}}` and `egress: {{allow: \
+             [\"{allowed}\"]}}`"
+        ));
+    };
+    if matches!(allowed, Destination::Hosts(hosts) if !egress.allows_some(hosts)) {
+        return Err(format!(
+            "`{allowed}` is not on this server's list of hosts; remove it, or let the operator add it \
+             with `egress: {{allow: [\"{allowed}\"]}}`"
+        ));
     }
-    Ok((NetworkPolicy::Egress, restriction))
+    Ok(())
 }

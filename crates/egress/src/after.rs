@@ -92,7 +92,7 @@ where
     };
     if let Err(error) = copied
         && let Some(refusal) = classify(shared, &target, &error)
-        && refusal.reason == "quota_bytes"
+        && matches!(refusal.reason, "quota_bytes" | "restricted")
     {
         entry.refuse(&refusal);
     }

@@ -27,7 +27,7 @@ const MAX_KEPT: usize = 256;
 
 /// The certificate authority could not be created, or could not sign.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot create a certificate for intercepted connections")]
+#[error("cannot create a certificate")]
 pub struct AuthorityError {
     #[from]
     source: rcgen::Error,
@@ -82,15 +82,11 @@ impl CertificateAuthority {
     }
 
     fn sign(&self, host: &TargetHost) -> Result<ServerConfig, AuthorityError> {
-        let mut params = params()?;
-        params.subject_alt_names = vec![match host {
+        let name = match host {
             TargetHost::Name(name) => SanType::DnsName(name.as_str().try_into()?),
             TargetHost::Ip(address) => SanType::IpAddress(*address),
-        }];
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.use_authority_key_identifier_extension = true;
-        let leaf = params.signed_by(&self.key, &self.issuer)?;
+        };
+        let leaf = leaf(vec![name])?.signed_by(&self.key, &self.issuer)?;
         let key = PrivateKeyDer::Pkcs8(self.key.serialize_der().into());
         let mut config = builder()
             .with_no_client_auth()
@@ -127,7 +123,18 @@ fn builder() -> rustls::ConfigBuilder<ServerConfig, rustls::WantsVerifier> {
         .expect("ring supports TLS 1.2 and 1.3")
 }
 
-fn params() -> Result<CertificateParams, AuthorityError> {
+/// Returns the contents of a server's certificate.
+pub(crate) fn leaf(names: Vec<SanType>) -> Result<CertificateParams, AuthorityError> {
+    let mut params = params()?;
+    params.subject_alt_names = names;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+/// Returns what certificates of authorities and servers have in common.
+pub(crate) fn params() -> Result<CertificateParams, AuthorityError> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = rcgen::DistinguishedName::new();
     let now = SystemTime::now();

@@ -12,9 +12,11 @@ use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
 use crate::idle::IdleStream;
+use crate::live::CutConnection;
 use crate::metered::MeteredStream;
 use crate::proxy::ProxyState;
 use crate::refusal::EgressRefusal;
+use crate::rules::TUNNEL;
 use crate::target::{EgressTarget, TargetHost};
 
 /// Maximum number of addresses that are tried.
@@ -66,7 +68,7 @@ pub(crate) async fn encrypt(
     }
 }
 
-/// Returns the refusal for an error that the proxy itself caused: a quota, or a timeout.
+/// Returns the refusal for an error that the proxy itself caused: a quota, a timeout, or a change of rules.
 pub(crate) fn classify(
     shared: &ProxyState,
     target: &EgressTarget,
@@ -74,7 +76,12 @@ pub(crate) fn classify(
 ) -> Option<EgressRefusal> {
     let mut next = Some(error);
     while let Some(error) = next {
-        match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+        let error_of_io = error.downcast_ref::<io::Error>();
+        let inner = error_of_io.and_then(io::Error::get_ref);
+        if inner.is_some_and(<dyn Error + Send + Sync>::is::<CutConnection>) {
+            return Some(EgressRefusal::restricted(target));
+        }
+        match error_of_io.map(io::Error::kind) {
             Some(io::ErrorKind::QuotaExceeded) => {
                 return Some(EgressRefusal::quota_bytes(shared.meter.max_bytes()));
             }
@@ -95,8 +102,9 @@ async fn connect(
     limit: Duration,
 ) -> Result<(Socket, IpAddr), EgressRefusal> {
     let addresses = addresses(shared, target).await?;
+    let rules = shared.rules();
     for address in &addresses {
-        if let Err(refusal) = shared.rules.address(target, *address, method) {
+        if let Err(refusal) = rules.address(target, *address, method) {
             // Only the operator learns the address.
             tracing::warn!(
                 session = %shared.session,
@@ -115,7 +123,8 @@ async fn connect(
             Ok(Ok(stream)) => {
                 stream.set_nodelay(true).ok();
                 let stream = IdleStream::new(stream, shared.timeouts.idle);
-                return Ok((MeteredStream::new(stream, shared.meter.clone()), address));
+                let open = shared.live.enter(target, address, method == TUNNEL)?;
+                return Ok((MeteredStream::new(stream, shared.meter.clone(), open), address));
             }
             Ok(Err(error)) => last = error.kind().to_string(),
             Err(_) => last = String::from("it did not answer in time"),

@@ -19,7 +19,7 @@ use crate::head::BodyFraming;
 use crate::headers::{prepare, remove_hop_by_hop, set_websocket, wants_websocket};
 use crate::proxy::ProxyState;
 use crate::refusal::{EgressRefusal, MARK};
-use crate::rules::{Passage, TUNNEL};
+use crate::rules::{Passage, Rules, TUNNEL};
 use crate::strict::Verdicts;
 use crate::target::EgressTarget;
 use crate::upstream::Upstream;
@@ -97,7 +97,7 @@ impl Exchange {
     ) -> Result<Response<AnswerBody>, EgressRefusal> {
         let client = upgrade::on(&mut request);
         let connected = async {
-            let passage = self.shared.rules.connect(&target)?;
+            let passage = self.shared.rules().connect(&target)?;
             if passage == Passage::Intercept {
                 return Ok(None);
             }
@@ -134,7 +134,9 @@ impl Exchange {
         mut request: Request<Incoming>,
     ) -> Result<Response<AnswerBody>, EgressRefusal> {
         let client = upgrade::on(&mut request);
-        let sent = match self.prepare(&target, framing, request) {
+        // A response hides the secrets that its request had.
+        let rules = self.shared.rules();
+        let sent = match self.prepare(&rules, &target, framing, request) {
             Ok((request, websocket)) => {
                 let sent = self.send(&mut entry, &target, request).await;
                 sent.map(|(response, upstream)| (response, upstream, websocket))
@@ -145,10 +147,7 @@ impl Exchange {
         remove_hop_by_hop(response.headers_mut());
         // Only the proxy marks its answers.
         response.headers_mut().remove(MARK);
-        self.shared
-            .rules
-            .placeholders
-            .hide(&target, response.headers_mut());
+        rules.hide(&target, response.headers_mut());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !websocket {
                 let refusal = EgressRefusal::upstream(&target, "it switched to another protocol");
@@ -180,21 +179,20 @@ impl Exchange {
     /// Checks a request, and makes it the one that the server gets.
     fn prepare(
         &self,
+        rules: &Rules,
         target: &EgressTarget,
         framing: BodyFraming,
         request: Request<Incoming>,
     ) -> Result<(Request<Incoming>, bool), EgressRefusal> {
         let (mut parts, body) = request.into_parts();
-        self.shared.rules.request(target, parts.method.as_str())?;
+        rules.request(target, parts.method.as_str())?;
         let websocket = wants_websocket(&parts.method, &parts.headers)?;
         let default_port = if self.front.encrypted() { 443 } else { 80 };
         prepare(&mut parts.headers, target, default_port, framing);
         if websocket {
             set_websocket(&mut parts.headers);
         }
-        self.shared
-            .rules
-            .add_secrets(target, self.front.encrypted(), &mut parts.headers)?;
+        rules.add_secrets(target, self.front.encrypted(), &mut parts.headers)?;
         self.shared.meter.begin()?;
         parts.uri = match parts.uri.path_and_query() {
             Some(path) => Uri::from(path.clone()),

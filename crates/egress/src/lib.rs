@@ -33,7 +33,8 @@
 //!   the answer, and connects to a checked address without resolving again. An address that is not one
 //!   of the internet is refused unless a rule names that IP address and the port.
 //! - A restriction of one session ([`EgressRestriction`]) only takes targets away from what rules
-//!   allow. It holds for every address that a name resolves to.
+//!   allow. It holds for every address that a name resolves to, and ends connections that it no longer
+//!   allows when it is replaced ([`EgressProxy::replace`]).
 //! - It refuses requests that programs could read differently: with both `Content-Length` and
 //!   `Transfer-Encoding`, bare line feeds, folded headers, a `Host` header that differs from the URL.
 //!   It writes each forwarded request anew, without the headers of a single connection.
@@ -59,6 +60,8 @@ mod head;
 mod headers;
 mod idle;
 pub mod inbound;
+mod live;
+mod local_authority;
 mod meter;
 mod metered;
 mod options;
@@ -69,6 +72,7 @@ mod record;
 mod refusal;
 mod resolver;
 mod rules;
+mod session_headers;
 mod strict;
 mod target;
 mod trust;
@@ -76,11 +80,12 @@ mod upstream;
 
 pub use authority::AuthorityError;
 pub use headers::remove_hop_by_hop;
+pub use local_authority::{LocalAuthority, LocalAuthorityError, LocalCertificate};
 pub use meter::EgressUsage;
 pub use options::{EgressOptions, EgressTimeouts};
 pub use policy::{
     AddressBlock, AllowRule, Destination, DestinationError, DomainSecret, EgressPolicy, EgressQuotas,
-    EgressRestriction, EgressSecret, HostPattern, PolicyError, RuleError, SecretRule,
+    EgressRestriction, EgressSecret, HeaderRule, HostPattern, PolicyError, RuleError, SecretRule,
 };
 pub use proxy::{EgressError, EgressProxy};
 pub use record::{EgressDecision, EgressRecord, EgressSink};

@@ -113,31 +113,36 @@ impl Placeholders {
     /// Replaces the secrets for a target in the headers of its response by their placeholders: servers
     /// repeat headers of requests, such as `Origin`.
     pub(crate) fn hide(&self, target: &EgressTarget, headers: &mut HeaderMap) {
-        let mut swaps: Vec<_> = self
+        let values = self
             .of(target)
-            .map(|it| (it.value.as_bytes(), it.placeholder.as_bytes()))
-            .filter(|(value, _)| value.len() >= MIN_HIDDEN)
-            .collect();
-        if swaps.is_empty() {
-            return;
-        }
-        // A secret can begin with another one.
-        swaps.sort_by_key(|(value, _)| Reverse(value.len()));
-        for (name, value) in headers {
-            if *name == CONTENT_LENGTH {
-                continue;
-            }
-            let text = value.as_bytes();
-            let hidden = swap(text, &swaps).or_else(|| swap_basic(text, &swaps));
-            if let Some(hidden) = hidden {
-                // A placeholder is legal wherever a secret is.
-                *value = HeaderValue::from_bytes(&hidden).unwrap_or_else(|_| HeaderValue::from_static(""));
-            }
-        }
+            .map(|it| (it.value.as_bytes(), it.placeholder.as_bytes()));
+        hide_values(values, headers);
     }
 
     fn of(&self, target: &EgressTarget) -> impl Iterator<Item = &PlaceholderSecret> {
         self.secrets.iter().filter(|it| it.host.covers(&target.host))
+    }
+}
+
+/// Replaces values that are secret in the headers of a response by texts that are not. Each pair is a value
+/// and its text.
+pub(crate) fn hide_values<'a>(values: impl Iterator<Item = (&'a [u8], &'a [u8])>, headers: &mut HeaderMap) {
+    let mut swaps: Vec<_> = values.filter(|(value, _)| value.len() >= MIN_HIDDEN).collect();
+    if swaps.is_empty() {
+        return;
+    }
+    // A secret can begin with another one.
+    swaps.sort_by_key(|(value, _)| Reverse(value.len()));
+    for (name, value) in headers {
+        if *name == CONTENT_LENGTH {
+            continue;
+        }
+        let text = value.as_bytes();
+        let hidden = swap(text, &swaps).or_else(|| swap_basic(text, &swaps));
+        if let Some(hidden) = hidden {
+            // A placeholder is legal wherever a secret is.
+            *value = HeaderValue::from_bytes(&hidden).unwrap_or_else(|_| HeaderValue::from_static(""));
+        }
     }
 }
 

@@ -14,9 +14,10 @@ use crate::connection;
 use crate::entry::RequestEntry;
 use crate::front::Front;
 use crate::idle::IdleStream;
+use crate::live::LiveRules;
 use crate::meter::{EgressUsage, SessionMeter};
 use crate::options::{EgressOptions, EgressTimeouts};
-use crate::policy::{EgressPolicy, PolicyError};
+use crate::policy::{EgressPolicy, EgressRestriction, HeaderRule, PolicyError};
 use crate::record::EgressSink;
 use crate::refusal::{EgressRefusal, MARK};
 use crate::resolver::HostResolver;
@@ -49,7 +50,7 @@ pub enum EgressError {
 /// State that all connections of a proxy use.
 pub(crate) struct ProxyState {
     pub(crate) session: Arc<str>,
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) live: LiveRules,
     pub(crate) meter: Arc<SessionMeter>,
     pub(crate) sink: Option<EgressSink>,
     pub(crate) authority: Option<Arc<CertificateAuthority>>,
@@ -95,7 +96,7 @@ impl EgressProxy {
         };
         let shared = ProxyState {
             session,
-            rules: Arc::new(rules),
+            live: LiveRules::new(Arc::new(rules)),
             meter,
             sink,
             authority,
@@ -109,14 +110,14 @@ impl EgressProxy {
         Ok(Self { shared })
     }
 
-    /// Creates the proxy of a session that begins with the memory of this one: with the same placeholders
-    /// and certificates, and with separate quotas.
+    /// Creates the proxy of a session that begins with the memory of this one: with the same rules,
+    /// placeholders and certificates, and with separate quotas.
     #[must_use]
     pub fn branch(&self, session: impl Into<Arc<str>>, sink: Option<EgressSink>) -> Self {
         let own = &*self.shared;
         let shared = ProxyState {
             session: session.into(),
-            rules: Arc::clone(&own.rules),
+            live: LiveRules::new(own.rules()),
             meter: Arc::new(SessionMeter::new(own.meter.quotas())),
             sink,
             authority: own.authority.clone(),
@@ -128,6 +129,22 @@ impl EgressProxy {
         };
         let shared = Arc::new(shared);
         Self { shared }
+    }
+
+    /// Replaces the destinations that the session gives up, and its headers, from the next request on.
+    /// Connections to servers that the new rules do not allow end at once: tunnels and WebSockets, and
+    /// responses that are still being sent. So do tunnels to hosts that have headers now, which
+    /// have to be decrypted. A policy that is not `replaceable` may lack the certificates for that.
+    ///
+    /// # Errors
+    ///
+    /// A header is invalid. The rules are as before then.
+    pub fn replace(
+        &self,
+        restriction: EgressRestriction,
+        headers: Vec<HeaderRule>,
+    ) -> Result<(), PolicyError> {
+        self.shared.live.replace(restriction, headers)
     }
 
     /// Serves a connection that code opened to the proxy, until it ends. Dropping the future closes
@@ -146,8 +163,8 @@ impl EgressProxy {
         }
     }
 
-    /// Returns the certificate of the proxy's authority as PEM, if the policy has methods or secrets.
-    /// Code must trust it. Its key exists only in the memory of this proxy and its branches.
+    /// Returns the certificate of the proxy's authority as PEM, if the policy has methods or secrets,
+    /// or is replaceable. Code must trust it. Its key exists only in the memory of this proxy and its branches.
     pub fn ca_pem(&self) -> Option<String> {
         self.shared.authority.as_ref().map(|authority| authority.pem())
     }
@@ -155,7 +172,7 @@ impl EgressProxy {
     /// Returns the environment variables of code that have placeholders of secrets. They stay the same
     /// as long as the proxy exists.
     pub fn variables(&self) -> BTreeMap<String, String> {
-        self.shared.rules.placeholders.variables()
+        self.shared.rules().placeholders.variables()
     }
 
     /// Returns what the session has used.
@@ -186,12 +203,19 @@ impl EgressProxy {
     }
 }
 
+impl ProxyState {
+    /// Returns the rules that hold now.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.live.current()
+    }
+}
+
 impl fmt::Debug for ProxyState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ProxyState")
             .field("session", &self.session)
-            .field("rules", &self.rules)
+            .field("rules", &self.live)
             .finish_non_exhaustive()
     }
 }

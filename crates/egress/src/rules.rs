@@ -1,13 +1,17 @@
 //! Decisions: whether a policy allows a target, a method and an address.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use cellblock_settings::is_public;
 use http::HeaderMap;
 
 use crate::placeholders::Placeholders;
-use crate::policy::{AllowRule, Destination, EgressPolicy, EgressRestriction, PolicyError, SecretHeader};
+use crate::policy::{
+    AllowRule, Destination, EgressPolicy, EgressRestriction, HeaderRule, PolicyError, SecretHeader,
+};
 use crate::refusal::EgressRefusal;
+use crate::session_headers::SessionHeaders;
 use crate::target::{EgressTarget, TargetHost};
 
 /// Number of rules that a refusal lists.
@@ -18,10 +22,10 @@ pub(crate) const TUNNEL: &str = "CONNECT";
 /// The rules of a policy that was checked.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    allow: Vec<AllowRule>,
+    policy: EgressPolicy,
     secrets: Vec<SecretHeader>,
-    pub(crate) placeholders: Placeholders,
-    restriction: EgressRestriction,
+    headers: SessionHeaders,
+    pub(crate) placeholders: Arc<Placeholders>,
     /// The rules for a refusal.
     listed: String,
 }
@@ -37,21 +41,42 @@ pub(crate) enum Passage {
 
 impl Rules {
     pub(crate) fn new(policy: EgressPolicy) -> Result<Self, PolicyError> {
-        let listed = listed(&policy);
+        let placeholders = Arc::new(Placeholders::new(&policy)?);
+        Self::with(policy, placeholders)
+    }
+
+    /// Returns the rules of the same session with another restriction and other headers. Code knows
+    /// the placeholders, which stay.
+    pub(crate) fn replaced(
+        &self,
+        restriction: EgressRestriction,
+        headers: Vec<HeaderRule>,
+    ) -> Result<Self, PolicyError> {
+        let policy = EgressPolicy {
+            restriction,
+            headers,
+            ..self.policy.clone()
+        };
+        Self::with(policy, Arc::clone(&self.placeholders))
+    }
+
+    fn with(policy: EgressPolicy, placeholders: Arc<Placeholders>) -> Result<Self, PolicyError> {
         Ok(Self {
             secrets: policy.secret_headers()?,
-            placeholders: Placeholders::new(&policy)?,
-            allow: policy.allow,
-            restriction: policy.restriction,
-            listed,
+            headers: SessionHeaders::new(&policy)?,
+            placeholders,
+            listed: listed(&policy),
+            policy,
         })
     }
 
-    /// Returns whether some requests have to be decrypted.
+    /// Returns whether some requests have to be decrypted, or may have to be after a replacement.
     pub(crate) fn intercept(&self) -> bool {
-        !self.secrets.is_empty()
+        self.policy.replaceable
+            || !self.secrets.is_empty()
+            || !self.headers.is_empty()
             || !self.placeholders.is_empty()
-            || self.allow.iter().any(|rule| rule.methods.is_some())
+            || self.policy.allow.iter().any(|rule| rule.methods.is_some())
     }
 
     /// Decides on CONNECT.
@@ -77,6 +102,16 @@ impl Rules {
         Ok(())
     }
 
+    /// Returns whether a connection may stay open that other rules of the session allowed.
+    pub(crate) fn keeps(&self, target: &EgressTarget, address: IpAddr, is_tunnel: bool) -> bool {
+        let is_allowed = if is_tunnel {
+            matches!(self.connect(target), Ok(Passage::Tunnel))
+        } else {
+            self.matching(target).is_ok()
+        };
+        is_allowed && self.policy.restriction.permits_address(&target.host, address)
+    }
+
     /// Decides on the address to connect to, which the session must not have given up. An address
     /// that is not one of the internet must be named by a rule, with its port and the method.
     pub(crate) fn address(
@@ -85,20 +120,21 @@ impl Rules {
         address: IpAddr,
         method: &str,
     ) -> Result<(), EgressRefusal> {
-        if !self.restriction.permits_address(&target.host, address) {
+        if !self.policy.restriction.permits_address(&target.host, address) {
             return Err(EgressRefusal::restricted(target));
         }
         let literal = TargetHost::Ip(address);
         let names = |rule: &AllowRule| rule.allows(&literal, target.port) && rule.allows_method(method);
-        if is_public(address) || self.allow.iter().any(names) {
+        if is_public(address) || self.policy.allow.iter().any(names) {
             Ok(())
         } else {
             Err(EgressRefusal::address(target))
         }
     }
 
-    /// Replaces the placeholders of a request, and sets its secret headers. Unencrypted requests carry
-    /// secrets only on this machine, or if the policy permits it.
+    /// Replaces the placeholders of a request, and sets its secret headers; the operator's replace those
+    /// of the session. Unencrypted requests carry secrets only on this machine, or if the policy permits
+    /// it.
     pub(crate) fn add_secrets(
         &self,
         target: &EgressTarget,
@@ -107,6 +143,7 @@ impl Rules {
     ) -> Result<(), EgressRefusal> {
         let local = target.host.ip().is_some_and(|address| address.is_loopback());
         self.placeholders.replace(target, encrypted || local, headers)?;
+        self.headers.set(target, encrypted || local, headers)?;
         for secret in self.secrets(target) {
             if !(encrypted || local || secret.allow_http) {
                 return Err(EgressRefusal::unencrypted(target));
@@ -116,9 +153,17 @@ impl Rules {
         Ok(())
     }
 
+    /// Removes secrets for a target from the headers of its response.
+    pub(crate) fn hide(&self, target: &EgressTarget, headers: &mut HeaderMap) {
+        self.placeholders.hide(target, headers);
+        self.headers.hide(target, headers);
+    }
+
     /// Returns whether requests to a target can carry a secret.
     fn has_secret(&self, target: &EgressTarget) -> bool {
-        self.secrets(target).next().is_some() || self.placeholders.are_for(target)
+        self.secrets(target).next().is_some()
+            || !self.headers.of(target).is_empty()
+            || self.placeholders.are_for(target)
     }
 
     fn secrets(&self, target: &EgressTarget) -> impl Iterator<Item = &SecretHeader> {
@@ -130,17 +175,23 @@ impl Rules {
     /// Returns the rules that allow a target; there is at least one.
     fn matching(&self, target: &EgressTarget) -> Result<Vec<&AllowRule>, EgressRefusal> {
         // A session that is narrowed does not learn what else the operator allows.
-        if !self.restriction.permits_host(&target.host) {
+        if !self.policy.restriction.permits_host(&target.host) {
             return Err(EgressRefusal::restricted(target));
         }
         let rules: Vec<_> = self
+            .policy
             .allow
             .iter()
             .filter(|rule| rule.allows(&target.host, target.port))
             .collect();
         if !rules.is_empty() {
             Ok(rules)
-        } else if self.allow.iter().any(|rule| rule.host.covers(&target.host)) {
+        } else if self
+            .policy
+            .allow
+            .iter()
+            .any(|rule| rule.host.covers(&target.host))
+        {
             Err(EgressRefusal::port(target, &self.listed))
         } else {
             Err(EgressRefusal::host(target, &self.listed))

@@ -48,17 +48,20 @@ pub(crate) fn system_pem() -> &'static str {
 
 /// Writes a certificate as text.
 pub(crate) fn pem(certificate: &CertificateDer<'_>) -> String {
-    const BEGIN: &str = "-----BEGIN CERTIFICATE-----\n";
-    const END: &str = "-----END CERTIFICATE-----\n";
-    let text = STANDARD.encode(certificate);
+    pem_of("CERTIFICATE", certificate)
+}
+
+/// Writes bytes as text with a label.
+pub(crate) fn pem_of(label: &str, bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
     let lines = text
         .as_bytes()
         .chunks(64)
         .map(|line| String::from_utf8_lossy(line) + "\n");
-    [BEGIN.into()]
+    [format!("-----BEGIN {label}-----\n").into()]
         .into_iter()
         .chain(lines)
-        .chain([END.into()])
+        .chain([format!("-----END {label}-----\n").into()])
         .collect()
 }
 

@@ -70,7 +70,7 @@ impl Upstream {
     /// can allow an address for some methods only.
     pub(crate) async fn serves(&mut self, shared: &ProxyState, target: &EgressTarget, method: &str) -> bool {
         self.target == *target
-            && shared.rules.address(target, self.address, method).is_ok()
+            && shared.rules().address(target, self.address, method).is_ok()
             && matches!(timeout(READY, self.sender.ready()).await, Ok(Ok(())))
     }
 

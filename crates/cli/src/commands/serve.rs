@@ -18,9 +18,10 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_dialects::DialectListener;
+use cellblock_gateway::options::TlsOptions;
 use cellblock_gateway::records::{Records, RecordsPlace};
 use cellblock_gateway::remote::{self, FoundServer, Site};
-use cellblock_gateway::server;
+use cellblock_gateway::server::{self, ServeError};
 use cellblock_gateway::skills::load_shared;
 use cellblock_gateway::{Engine, Gateway, RemoteEngine};
 use cellblock_image::Home;
@@ -122,11 +123,22 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         .into_iter()
         .filter_map(|options| mcp::mount(&gateway, options))
         .collect();
-    let (mounts, listeners) = dialects::mounts(&gateway, &loaded.settings.dialects)?;
+    let authorities = Home::find()?.root().join("authorities");
+    let (mounts, listeners) = dialects::mounts(&gateway, &loaded.settings.dialects, authorities)?;
     mounted.extend(mounts);
     let mut serving = gateway.start(listener, &mounted).await?;
-    for DialectListener { listener, routes } in listeners {
-        serving = serving.with_listener(listener, routes);
+    for DialectListener {
+        listener,
+        routes,
+        tls,
+    } in listeners
+    {
+        let tls = tls.map(|files| TlsOptions {
+            certificates: files.certificate,
+            key: files.key,
+        });
+        let added = serving.with_listener(listener, routes, tls.as_ref());
+        serving = added.map_err(ServeError::from)?;
     }
     announce();
     tell(address, &gateway, site.is_some(), args.demo);

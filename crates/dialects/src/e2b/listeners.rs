@@ -22,21 +22,29 @@ const API: u16 = 3000;
 /// Listens at the addresses that the options name.
 pub(super) fn listen(e2b: &E2b, routes: &Router) -> Result<Vec<DialectListener>, DialectListenError> {
     let mut listeners = Vec::new();
-    let mut add = |address, routes| {
+    let mut add = |address, routes, tls| {
         let listener = bind(address)?;
-        listeners.push(DialectListener { listener, routes });
-        Ok(())
+        listeners.push(DialectListener {
+            listener,
+            routes,
+            tls,
+        });
+        Ok::<_, DialectListenError>(())
     };
     if e2b.options.debug {
         for port in [API, ENVD, CODE] {
             let routes = routes.clone().layer(Extension(DebugPort(port)));
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            add(address, routes.layer(from_fn(by_programs)))?;
+            add(address, routes.layer(from_fn(by_programs)), None)?;
         }
     }
-    if let Some(address) = e2b.options.listen {
+    let (options, domain) = (&e2b.options, e2b.domain.as_ref());
+    let own = domain.and_then(|domain| domain.address(options.tls));
+    if let Some(address) = options.listen.or(own) {
         let routes = routes.clone().layer(from_fn_with_state(e2b.clone(), by_host));
-        add(address, routes)?;
+        let certified = domain.filter(|_| options.tls.is_some());
+        let tls = certified.map(|domain| domain.certificate(e2b, &e2b.host.authorities));
+        add(address, routes, tls.transpose()?)?;
     }
     Ok(listeners)
 }
@@ -46,7 +54,7 @@ fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, DialectListenErr
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)
     });
-    let listener = listening.map_err(|source| DialectListenError { address, source })?;
+    let listener = listening.map_err(|source| DialectListenError::Address { address, source })?;
     tracing::info!(%address, "listening for clients of E2B");
     Ok(listener)
 }
@@ -76,11 +84,7 @@ async fn by_host(State(e2b): State<E2b>, mut request: Request, next: Next) -> Re
     };
     let authority = text(HOST).unwrap_or_default();
     let host = authority.split(':').next().unwrap_or_default();
-    let label = e2b
-        .options
-        .domain
-        .as_deref()
-        .and_then(|domain| host.strip_suffix(domain)?.strip_suffix('.'));
+    let label = e2b.domain.as_ref().and_then(|domain| domain.label(host));
     let sandbox = of_host(host);
     let is_known = label.is_some_and(|label| label == "api" || sandbox.is_some());
     if !is_known {

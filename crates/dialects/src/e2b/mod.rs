@@ -14,6 +14,7 @@
 mod body;
 mod code;
 mod control;
+mod domain;
 mod envd;
 mod error;
 mod listeners;
@@ -32,7 +33,7 @@ use axum::extract::DefaultBodyLimit;
 use crate::host::DialectHost;
 use crate::{DialectListenError, DialectListener};
 
-pub use options::E2bOptions;
+pub use options::{DomainTls, E2bOptions};
 pub(crate) use place::marked as named;
 
 use state::E2b;
@@ -43,7 +44,7 @@ pub(crate) fn routes(
     options: &E2bOptions,
     listeners: &mut Vec<DialectListener>,
 ) -> Result<Router, DialectListenError> {
-    let e2b = E2b::new(host.clone(), options.clone());
+    let e2b = E2b::new(host.clone(), options.clone())?;
     let routes = router(&e2b);
     listeners.extend(listeners::listen(&e2b, &routes)?);
     Ok(routes)

@@ -5,6 +5,15 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Origin of the certificate for hosts of a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "E2bTls")]
+#[serde(rename_all = "snake_case")]
+pub enum DomainTls {
+    /// An authority of this server.
+    Local,
+}
+
 /// E2B's API, served at `/e2b`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "E2b")]
@@ -14,11 +23,17 @@ pub struct E2bOptions {
     /// All clients of a key share one sandbox.
     pub debug: bool,
     /// Domain of sandboxes, whose hosts are `<port>-<id>.<domain>`, and of the API, whose host is
-    /// `api.<domain>`. A proxy with a wildcard certificate has to pass requests to these hosts on
-    /// to `listen`.
+    /// `api.<domain>`; with a port if clients reach these hosts at another one than that of HTTPS, as
+    /// in `cell.localhost:8443`. Without `tls`, a proxy with a wildcard certificate has to pass
+    /// requests to these hosts on to `listen`.
     pub domain: Option<String>,
-    /// Address at which requests to hosts of the domain are expected, without TLS. Its peers count
-    /// as callers without a key only on loopback.
+    /// TLS for hosts of the domain: `local` uses a certificate of an authority that the server
+    /// makes once, in `authorities` of its data directory, and that clients have to trust. Without
+    /// it, `listen` speaks plain HTTP.
+    pub tls: Option<DomainTls>,
+    /// Address at which requests to hosts of the domain are expected; by default the domain's port on
+    /// loopback, with `tls: local` or a domain below `localhost`. Its peers count as callers without a
+    /// key only on loopback.
     pub listen: Option<SocketAddr>,
     /// Templates that stand for the server's image, in addition to `base` and `code-interpreter-v1`.
     pub templates: Vec<String>,

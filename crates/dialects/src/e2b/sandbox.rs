@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellblock_interpreter::hosting::{Owner, Resident, ResidentGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::code::Contexts;
@@ -30,8 +31,8 @@ pub(super) struct Sandbox {
     pub(super) access: Option<Token>,
     /// Token that opens its ports, unless they are public.
     pub(super) traffic: Option<Token>,
-    /// Network rules with which it was created.
-    pub(super) rules: NetworkRules,
+    /// Network rules that hold now.
+    pub(super) rules: Mutex<NetworkRules>,
     pub(super) life: watch::Sender<Life>,
     pub(super) contexts: Arc<Contexts>,
     pub(super) daemon: Daemon,
@@ -131,7 +132,7 @@ impl Sandbox {
             started,
             access: self.access.as_ref().map(|_| Token::new()),
             traffic: self.traffic.as_ref().map(|_| Token::new()),
-            rules: self.rules.clone(),
+            rules: Mutex::new(self.rules.lock().clone()),
             life: watch::Sender::new(life),
             contexts: Arc::new(self.contexts.copy()),
             daemon: Daemon::default(),

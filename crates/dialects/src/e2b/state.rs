@@ -8,10 +8,12 @@ use cellblock_interpreter::hosting::{HostingLimits, Owner, Resident};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::control::Retries;
+use super::domain::HostDomain;
 use super::error::{Answer, Problem};
 use super::options::E2bOptions;
 use super::sandbox::{HeldSandbox, Sandbox, drop_memory};
 use super::snapshot::{MAX_SNAPSHOTS, Snapshot};
+use crate::DialectListenError;
 use crate::host::DialectHost;
 use crate::session::{DialectSession, DialectSessions};
 
@@ -32,6 +34,7 @@ pub(super) struct E2b(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) host: DialectHost,
     pub(super) options: E2bOptions,
+    pub(super) domain: Option<HostDomain>,
     pub(super) sandboxes: DialectSessions<Sandbox>,
     pub(super) snapshots: DialectSessions<Snapshot>,
     /// Whose they are. Requests to a sandbox carry no key, but its id and tokens.
@@ -50,7 +53,8 @@ impl std::ops::Deref for E2b {
 }
 
 impl E2b {
-    pub(super) fn new(host: DialectHost, options: E2bOptions) -> Self {
+    pub(super) fn new(host: DialectHost, options: E2bOptions) -> Result<Self, DialectListenError> {
+        let domain = HostDomain::of(&options)?;
         let limits = HostingLimits {
             waiting: WAITING,
             ..HostingLimits::default()
@@ -60,15 +64,16 @@ impl E2b {
             per_owner: MAX_SNAPSHOTS,
             ..limits
         });
-        Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Inner {
             host,
             options,
+            domain,
             sandboxes,
             snapshots,
             owners: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
             retries: Retries::default(),
-        }))
+        })))
     }
 
     pub(super) fn max_timeout(&self) -> Duration {

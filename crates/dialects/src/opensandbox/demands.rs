@@ -66,7 +66,8 @@ impl RequestedNetwork {
                 except: targets,
             },
         };
-        narrow(restriction, offered, egress).map_err(invalid)
+        let network = narrow(&restriction, offered, egress).map_err(invalid)?;
+        Ok((network, restriction))
     }
 }
 

@@ -148,6 +148,7 @@ impl DialectServer {
             uploads: UploadRoom::new(UploadLimits::default(), None),
             max_cell_timeout: Duration::from_mins(2),
             mark: None,
+            authorities: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("authorities"),
             tasks: TaskTracker::new(),
             stopping: ending.clone(),
             ending,
@@ -160,7 +161,7 @@ impl DialectServer {
         for served in all.served {
             router = router.nest_service(served.path, served.routes);
         }
-        for DialectListener { listener, routes } in all.listeners {
+        for DialectListener { listener, routes, .. } in all.listeners {
             serve_at(&host, listener, routes);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

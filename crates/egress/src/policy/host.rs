@@ -35,6 +35,15 @@ impl HostPattern {
         }
     }
 
+    /// Returns a number that is larger the fewer hosts the pattern covers, of patterns that cover a
+    /// common host.
+    pub(crate) fn specificity(&self) -> usize {
+        match &self.0 {
+            Pattern::Below(domain) => domain.len(),
+            Pattern::Exact(_) | Pattern::Ip(_) => usize::MAX,
+        }
+    }
+
     /// Returns whether some host is covered by both patterns.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

@@ -2,6 +2,7 @@
 //! transferred.
 
 mod domain_secret;
+mod header_rule;
 mod host;
 mod restriction;
 mod rule;
@@ -15,6 +16,7 @@ use crate::target::TargetHost;
 use host::Pattern;
 
 pub use domain_secret::DomainSecret;
+pub use header_rule::HeaderRule;
 pub use host::HostPattern;
 pub use restriction::{AddressBlock, Destination, DestinationError, EgressRestriction};
 pub use rule::{AllowRule, RuleError};
@@ -41,6 +43,14 @@ pub struct EgressPolicy {
     /// Destinations that this session gives up. A configuration does not set it.
     #[serde(skip)]
     pub restriction: EgressRestriction,
+    /// Headers that requests of this session get. Of the rules that cover a host, the one with the most
+    /// specific pattern counts alone. A configuration does not set them.
+    #[serde(skip)]
+    pub headers: Vec<HeaderRule>,
+    /// Whether the restriction and the headers can be replaced while the session runs. A configuration
+    /// does not set it.
+    #[serde(skip)]
+    pub replaceable: bool,
 }
 
 /// Maximum amounts that a session may transfer.
@@ -101,7 +111,7 @@ impl EgressPolicy {
         self.allow.iter().any(|rule| rule.host.overlaps(hosts))
     }
 
-    /// Returns whether a rule names a host itself, and this session has not given it up.
+    /// Returns whether a rule names a host itself, and this session has not given it up for good.
     pub fn names(&self, host: &str) -> bool {
         let Ok(pattern) = host.parse::<HostPattern>() else {
             return false;
@@ -111,18 +121,30 @@ impl EgressPolicy {
             Pattern::Ip(address) => TargetHost::Ip(*address),
             Pattern::Below(_) => return false,
         };
-        self.allow.iter().any(|rule| rule.host == pattern) && self.restriction.permits_host(&host)
+        let may_reach = self.replaceable || self.restriction.permits_host(&host);
+        may_reach && self.allow.iter().any(|rule| rule.host == pattern)
     }
 
     /// Checks the secrets: their headers are valid, and rules allow their hosts.
     pub fn check(&self) -> Result<(), PolicyError> {
         self.secret_headers()?;
+        self.session_headers()?;
         self.domain_values().map(drop)
     }
 
     pub(crate) fn secret_headers(&self) -> Result<Vec<SecretHeader>, PolicyError> {
         let read = |secret: &SecretRule| self.read(&secret.host, &secret.header, secret.read());
         self.secrets.iter().map(read).collect()
+    }
+
+    /// Returns the headers of each rule of the session.
+    pub(crate) fn session_headers(&self) -> Result<Vec<(HostPattern, Vec<SecretHeader>)>, PolicyError> {
+        let read = |rule: &HeaderRule| {
+            let headers = rule.secrets(self.allow_http_domain_secrets);
+            let read = |secret: SecretRule| self.read(&rule.host, &secret.header, secret.read());
+            Ok((rule.host.clone(), headers.map(read).collect::<Result<_, _>>()?))
+        };
+        self.headers.iter().map(read).collect()
     }
 
     /// Returns the values of the secrets of domains, in their order.
@@ -160,6 +182,8 @@ mod tests {
         assert_eq!(names(&policy), [true, true, false, false]);
         policy.restriction = EgressRestriction::to(["127.0.0.1".parse().unwrap()]);
         assert_eq!(names(&policy), [false, true, false, false]);
+        policy.replaceable = true;
+        assert_eq!(names(&policy), [true, true, false, false]);
     }
 
     #[test]

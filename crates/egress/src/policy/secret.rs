@@ -62,6 +62,11 @@ impl EgressSecret {
         Self(value.into())
     }
 
+    /// Returns the size of the value in bytes.
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+
     /// Checks that the value can be part of a header; the error does not contain it.
     pub fn check(&self) -> Result<(), &'static str> {
         self.read().map(drop)

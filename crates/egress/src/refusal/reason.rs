@@ -129,8 +129,8 @@ impl EgressRefusal {
             StatusCode::FORBIDDEN,
             "restricted",
             format!(
-                "host `{}` is denied by the network rules with which this sandbox was created; to reach \
-                 it, create a sandbox whose rules do not deny it",
+                "host `{}` is denied by the network rules of this sandbox; to reach it, its owner changes \
+                 the rules, or creates a sandbox whose rules do not deny it",
                 target.host
             ),
         )

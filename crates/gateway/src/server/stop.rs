@@ -11,8 +11,9 @@ use tokio_util::task::TaskTracker;
 
 use super::accept::Acceptor;
 use super::start::{ServeError, check};
-use super::tls::Tls;
+use super::tls::{Tls, TlsError};
 use super::{Mount, scrape};
+use crate::options::TlsOptions;
 use crate::replicas;
 use crate::state::Gateway;
 
@@ -32,17 +33,27 @@ pub struct GatewayServer {
     listener: TcpListener,
     metrics: Option<TcpListener>,
     /// Listeners of mounted services, with what they answer.
-    others: Vec<(TcpListener, Router)>,
+    others: Vec<(TcpListener, Router, Option<Arc<Tls>>)>,
 }
 
 impl GatewayServer {
-    /// Also answers on the listener of a mounted service, without TLS. The service checks `Host`
-    /// and `Origin` itself; connections are limited, and answers completed and logged as the
+    /// Also answers on the listener of a mounted service, with TLS of its own or none. The service checks
+    /// `Host` and `Origin` itself; connections are limited, and answers completed and logged as the
     /// gateway's own.
-    pub fn with_listener(mut self, listener: TcpListener, routes: Router) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The files for TLS cannot be used.
+    pub fn with_listener(
+        mut self,
+        listener: TcpListener,
+        routes: Router,
+        tls: Option<&TlsOptions>,
+    ) -> Result<Self, TlsError> {
         let routes = super::answered(routes, &self.gateway.options.http);
-        self.others.push((listener, routes));
-        self
+        let tls = tls.map(Tls::load).transpose()?;
+        self.others.push((listener, routes, tls.map(Arc::new)));
+        Ok(self)
     }
 
     /// Answers until the gateway is stopped; then hands over what others can do, and lets running
@@ -64,10 +75,10 @@ impl GatewayServer {
             };
             tokio::spawn(async move { metrics.run(&listener).await });
         }
-        for (listener, router) in self.others {
+        for (listener, router, tls) in self.others {
             let other = Acceptor {
                 router,
-                tls: None,
+                tls,
                 ..acceptor.clone()
             };
             tokio::spawn(async move { other.run(&listener).await });

@@ -32,6 +32,8 @@ mod branches;
 mod contents;
 mod count;
 mod effects;
+#[cfg(feature = "egress")]
+mod egress;
 mod interrupts;
 mod journal;
 mod lifetime;
@@ -96,6 +98,8 @@ pub struct Session {
     skills: Arc<[SessionSkill]>,
     resting: Arc<HibernationFlag>,
     timeline: timeline::Timeline,
+    #[cfg(feature = "egress")]
+    egress: Arc<egress::EgressTerms>,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -170,6 +174,8 @@ impl Session {
             skills,
             resting,
             timeline: actor.journal.timeline.clone(),
+            #[cfg(feature = "egress")]
+            egress: Arc::clone(&actor.runtime.way_out.terms),
         };
         (session, actor, queue)
     }

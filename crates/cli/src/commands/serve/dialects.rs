@@ -1,6 +1,7 @@
 //! The dialects of a server: the gateway says who calls and how much they may.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -15,10 +16,12 @@ use cellblock_interpreter::hosting::Owner;
 use super::metered::GatewayMeter;
 
 /// Mounts the dialects over the gateway's sandboxes, and listens at their own addresses. Where code
-/// runs at a server that keeps nothing there are no sessions, and so none of them.
+/// runs at a server that keeps nothing there are no sessions, and so none of them. Certificates are kept
+/// in the folder `authorities`.
 pub(super) fn mounts(
     gateway: &Gateway,
     options: &DialectsOptions,
+    authorities: PathBuf,
 ) -> Result<(Vec<Mount>, Vec<DialectListener>), DialectListenError> {
     let Ok(interpreter) = gateway.interpreter() else {
         return Ok(Default::default());
@@ -39,6 +42,7 @@ pub(super) fn mounts(
         uploads: gateway.uploads.clone(),
         max_cell_timeout: set.max_cell_timeout,
         mark: gateway.mark().map(str::to_owned),
+        authorities,
         tasks: gateway.tasks.clone(),
         stopping: gateway.stopping.clone(),
         ending: gateway.ending.clone(),

@@ -83,6 +83,7 @@ impl Detail {
     pub(super) fn of(e2b: &E2b, held: &HeldSandbox, opens: bool) -> Self {
         let limits = e2b.host.interpreter.limits();
         let life = *held.kept.life.borrow();
+        let network = held.kept.rules.lock().clone();
         let mut connected = SandboxAnswer::of(e2b, held);
         if !opens {
             connected.envd_access_token = None;
@@ -97,8 +98,8 @@ impl Detail {
             disk: limits.disk_bytes / MIB,
             metadata: held.kept.metadata.clone(),
             state: life.state.name(),
-            allow_internet_access: held.session.network() == NetworkPolicy::Egress,
-            network: held.kept.rules.clone(),
+            allow_internet_access: held.session.network() == NetworkPolicy::Egress && !network.is_closed(),
+            network,
             lifecycle: Lifecycle {
                 auto_resume: life.resumes,
                 on_timeout: if life.pauses { "pause" } else { "kill" },

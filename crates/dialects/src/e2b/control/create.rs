@@ -13,6 +13,7 @@ use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::mint;
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::session::fork::ForkOptions;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -119,7 +120,7 @@ async fn open(
         started: SystemTime::now(),
         access: request.secure.unwrap_or(true).then(Token::new),
         traffic: (!rules.is_public()).then(Token::new),
-        rules: rules.clone(),
+        rules: Mutex::new(rules),
         life: watch::Sender::new(Life {
             end: SystemTime::now() + timeout,
             state: LifeState::Running,
@@ -157,12 +158,14 @@ async fn open(
 /// Starts a sandbox of the server's image.
 async fn start(e2b: &E2b, owner: &Owner, id: &str, kept: Sandbox) -> Answer<HeldSandbox> {
     let offered = e2b.host.network(owner).await?;
-    let (network, restriction) = kept.rules.enforce(offered, e2b.host.egress.as_ref())?;
+    let rules = kept.rules.lock().enforce(offered, e2b.host.egress.as_ref())?;
     let wish = SessionWish {
         id: id.to_owned(),
         idle: FOREVER,
-        network,
-        restriction,
+        network: rules.network,
+        restriction: rules.restriction,
+        headers: rules.headers,
+        replaceable: true,
         prelude: vec!["analysis".to_owned()],
         setup: vec![setup(&kept.envs)],
         ..SessionWish::default()
@@ -178,7 +181,7 @@ async fn restore(
     kept: Sandbox,
     snapshot: &HeldSnapshot,
 ) -> Answer<HeldSandbox> {
-    kept.rules.enforce(snapshot.session.network(), None)?;
+    kept.rules.lock().enforce(snapshot.session.network(), None)?;
     let place = e2b.host.reserve(&e2b.sandboxes, owner, id).await?;
     let options = ForkOptions {
         setup: Some(e2b.host.setup_after(vec![setup(&kept.envs)])),

@@ -76,7 +76,7 @@ pub(super) async fn refresh(
 }
 
 /// Holds an owner's sandbox unless it is paused.
-fn running(e2b: &E2b, owner: &Owner, id: &str) -> Answer<HeldSandbox> {
+pub(super) fn running(e2b: &E2b, owner: &Owner, id: &str) -> Answer<HeldSandbox> {
     let held = e2b.of(owner, id)?;
     let is_paused = held.kept.life.borrow().is_paused();
     if is_paused {

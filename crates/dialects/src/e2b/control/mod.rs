@@ -7,6 +7,7 @@ mod list;
 mod manage;
 mod metrics;
 mod network;
+mod network_request;
 mod off;
 mod page;
 mod pause;
@@ -16,7 +17,7 @@ mod snapshots;
 mod templates;
 
 use axum::Router;
-use axum::routing::{any, get, post};
+use axum::routing::{any, get, post, put};
 
 pub(super) use answer::iso;
 pub(super) use create::shared;
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Router<E2b> {
         .route("/v2/sandboxes/{id}/connect", post(pause::connect))
         .route("/sandboxes/{id}/resume", post(pause::resume))
         .route("/sandboxes/{id}/pause", post(pause::pause))
+        .route("/sandboxes/{id}/network", put(network::update))
         .route("/sandboxes/{id}/fork", post(branch::fork))
         .route("/sandboxes/{id}/snapshots", post(snapshots::create))
         .route("/snapshots", get(snapshots::list))

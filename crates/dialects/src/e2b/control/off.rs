@@ -9,14 +9,9 @@ use super::super::place::Caller;
 use super::super::state::E2b;
 
 /// Paths about a sandbox, what they are for, and what to do instead.
-const OFF_SANDBOX: [(&str, &str, &str); 3] = [
+const OFF_SANDBOX: [(&str, &str, &str); 2] = [
     ("/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
     ("/v2/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
-    (
-        "/sandboxes/{id}/network",
-        "changes of a sandbox's network",
-        NETWORK,
-    ),
 ];
 /// The same for all others.
 const OFF: [(&str, &str, &str); 20] = [
@@ -42,7 +37,6 @@ const OFF: [(&str, &str, &str); 20] = [
     ("/admin/{*rest}", "routes of administrators", KEYS),
 ];
 const LOGS: &str = "read the output of commands";
-const NETWORK: &str = "create a sandbox with `allow_internet_access`";
 const DEFAULTS: &str = "use \"base\" or \"code-interpreter-v1\", which stand for the server's image";
 const TEMPLATES: &str = "the operator builds the image of the server with `cellblock image build`";
 const VOLUMES: &str = "write files into the sandbox";

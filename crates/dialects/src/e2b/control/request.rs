@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::error::{Answer, Problem};
-use super::network::NetworkConfig;
+use super::network_request::NetworkConfig;
 use crate::bounded::{BoundedDescription, BoundedName};
 
 /// Bytes of metadata, and of environment variables.
-const MAX_TEXT: usize = 64 * 1024;
+pub(super) const MAX_TEXT: usize = 64 * 1024;
 
 /// A sandbox to create. Fields that nothing enforces are read so that they are refused by name.
 #[derive(Debug, Default, Deserialize)]

@@ -265,7 +265,7 @@ impl Actor {
             .unusable_setup
             .clone_from(&self.runtime.unusable_setup);
         actor.runtime.bundles.clone_from(&self.runtime.bundles);
-        self.runtime.branch_way_out(&mut actor.runtime, &actor.journal.id);
+        self.runtime.branch_way_out(&actor.runtime, &actor.journal.id);
         SessionSeed {
             session,
             actor,

@@ -155,6 +155,7 @@ impl Runtime {
         interrupts: InterruptReceiver,
         processes: Arc<Table>,
     ) -> Self {
+        let way_out = WayOut::of(&options);
         Self {
             limits: options.limits.clone().unwrap_or_else(|| shared.limits.clone()),
             shared,
@@ -178,7 +179,7 @@ impl Runtime {
             messages: 0,
             usage: Usage::default(),
             bundles: Vec::new(),
-            way_out: WayOut::default(),
+            way_out,
         }
     }
 

@@ -18,7 +18,9 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::{Error, Result};
+use crate::session::egress::EgressTerms;
 use crate::session::journal::Journal;
+use crate::session::options::SessionOptions;
 use crate::session::runtime::RunTerms;
 use crate::session::runtime::Runtime;
 use crate::session::runtime::run::End;
@@ -35,10 +37,10 @@ const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 const NAME: &str = "<egress>";
 
 /// The way out of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::session) struct WayOut {
-    /// The proxy, made on first use, which counts what the session has used.
-    proxy: Option<EgressProxy>,
+    /// Its rules and its proxy.
+    pub(in crate::session) terms: Arc<EgressTerms>,
     /// It in the sandbox that is there. Dropping it closes all connections.
     open: Option<OpenWayOut>,
 }
@@ -54,6 +56,14 @@ struct OpenWayOut {
 static NONE: BTreeMap<String, String> = BTreeMap::new();
 
 impl WayOut {
+    /// One that is closed.
+    pub(in crate::session) fn of(options: &SessionOptions) -> Self {
+        Self {
+            terms: Arc::new(EgressTerms::new(options.egress.clone())),
+            open: None,
+        }
+    }
+
     /// Closes it with its sandbox.
     pub(in crate::session) fn close(&mut self) {
         self.open = None;
@@ -67,7 +77,8 @@ impl Runtime {
         if self.limits.network != NetworkPolicy::Egress {
             return Ok(());
         }
-        let Some(policy) = &self.options.egress else {
+        let terms = Arc::clone(&self.way_out.terms);
+        let (Some(policy), Some(proxy)) = (terms.policy(), terms.proxy(&journal.id, self.sink())?) else {
             return Err(Error::Argument {
                 name: "network",
                 missing: false,
@@ -79,15 +90,6 @@ impl Runtime {
         let inside = INSIDE.iter().filter(|host| !policy.names(host));
         let inside: Vec<_> = inside.copied().collect();
         let mut env = environment(&inside.join(","));
-        let sink = self.sink();
-        let proxy = match &self.way_out.proxy {
-            Some(proxy) => proxy.clone(),
-            None => self
-                .way_out
-                .proxy
-                .insert(EgressProxy::new(policy.clone(), &*journal.id, Some(sink))?)
-                .clone(),
-        };
         env.extend(proxy.variables());
         let listener = sandbox.guest().link().listen(PORT).await?;
         let certificates = proxy.bundle_pem();
@@ -102,10 +104,10 @@ impl Runtime {
         Ok(())
     }
 
-    /// Gives a fork, whose memory is a copy, the placeholders and certificates that it knows.
-    pub(in crate::session) fn branch_way_out(&self, fork: &mut Self, session: &str) {
-        let proxy = self.way_out.proxy.as_ref();
-        fork.way_out.proxy = proxy.map(|proxy| proxy.branch(session, Some(fork.sink())));
+    /// Gives a fork, whose memory is a copy, the rules, and the placeholders and certificates that it knows.
+    pub(in crate::session) fn branch_way_out(&self, fork: &Self, session: &str) {
+        let sink = fork.sink();
+        fork.way_out.terms.inherit(&self.way_out.terms, session, sink);
     }
 
     /// Counts each request, and records it where the session's host wants that.
