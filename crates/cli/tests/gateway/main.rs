@@ -14,6 +14,7 @@ mod http;
 mod kept;
 mod keys;
 mod load;
+mod local_tls;
 mod mcp;
 mod pages;
 mod programs;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_egress::LocalAuthority;
+use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, crypto};
@@ -12,14 +13,18 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{handshake, trusting};
 
-/// Returns whether a client that trusts an authority accepts a server with these files as a host.
-async fn is_trusted(authority: &Path, certificate: &Path, key: &Path, host: &str) -> bool {
-    let certificate = CertificateDer::from_pem_file(certificate).unwrap();
+/// Returns whether a client that trusts an authority accepts a server with this certificate as a host.
+async fn is_trusted(
+    authority: &Path,
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+    host: &str,
+) -> bool {
     let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], PrivateKeyDer::from_pem_file(key).unwrap())
+        .with_single_cert(vec![certificate], key)
         .unwrap();
     let root = trusting(&std::fs::read_to_string(authority).unwrap());
     let (client, server) = tokio::io::duplex(64 << 10);
@@ -45,7 +50,9 @@ async fn hosts_of_the_domain_are_trusted_also_after_a_restart() {
             ("a.b.cell.localhost", false),
             ("api.other.localhost", false),
         ] {
-            let found = is_trusted(&before, &files.certificate, &files.key, host).await;
+            let certificate = CertificateDer::from_pem_file(&files.certificate).unwrap();
+            let key = PrivateKeyDer::from_pem_file(&files.key).unwrap();
+            let found = is_trusted(&before, certificate, key, host).await;
             assert_eq!(found, expected, "{host}");
         }
         let signed = std::fs::read(&files.certificate).unwrap();
@@ -59,19 +66,25 @@ async fn hosts_of_the_domain_are_trusted_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn an_authority_signs_for_its_domain_alone() {
+async fn a_stolen_key_signs_for_no_other_domain() {
     let folder = tempfile::tempdir().unwrap();
-    let own = LocalAuthority::open(folder.path(), "cell.localhost").unwrap();
-    // The files of a host elsewhere, signed with the same key.
-    let key = "authority.key";
-    std::fs::create_dir(folder.path().join("bank.example")).unwrap();
-    let [from, to] = ["cell.localhost", "bank.example"].map(|name| folder.path().join(name).join(key));
-    std::fs::copy(from, to).unwrap();
-    let other = LocalAuthority::open(folder.path(), "bank.example").unwrap();
-    let files = other.files();
-    let host = "www.bank.example";
-    assert!(is_trusted(&files.authority, &files.certificate, &files.key, host).await);
-    assert!(!is_trusted(&own.files().authority, &files.certificate, &files.key, host).await);
+    let authority = LocalAuthority::open(folder.path(), "cell.localhost").unwrap();
+    let own = folder.path().join("cell.localhost/authority.key");
+    let stolen = KeyPair::try_from(&PrivateKeyDer::from_pem_file(own).unwrap()).unwrap();
+    let mut issuer = CertificateParams::new(Vec::new()).unwrap();
+    issuer.distinguished_name = DistinguishedName::new();
+    issuer
+        .distinguished_name
+        .push(DnType::CommonName, "Cellblock cell.localhost");
+    let issuer = Issuer::new(issuer, stolen);
+    let key = KeyPair::generate().unwrap();
+    for (host, expected) in [("x.cell.localhost", true), ("www.bank.example", false)] {
+        let leaf = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        let certificate = leaf.signed_by(&key, &issuer).unwrap().der().clone();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let found = is_trusted(&authority.files().authority, certificate, key, host).await;
+        assert_eq!(found, expected, "{host}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::support::{
 use crate::websocket::echo;
 
 /// A proxy whose rules can be replaced.
-fn replaceable(rules: &[String], options: EgressOptions) -> Proxy {
+fn replaceable(rules: &[&str], options: EgressOptions) -> Proxy {
     let policy = EgressPolicy {
         replaceable: true,
         ..EgressPolicy::from_rules(rules).unwrap()
@@ -40,7 +40,7 @@ fn get(address: &str) -> String {
 async fn a_host_is_refused_from_the_next_request_on_and_allowed_again() {
     let server = OriginServer::start().await;
     let address = server.address();
-    let proxy = replaceable(&[address.clone()], EgressOptions::default());
+    let proxy = replaceable(&[&address], EgressOptions::default());
     let mut kept = open(&proxy);
     assert_eq!(request(&mut kept, &get(&address)).await.unwrap().status, 200);
     proxy
@@ -75,7 +75,7 @@ async fn a_host_is_refused_from_the_next_request_on_and_allowed_again() {
 async fn a_tunnel_and_a_websocket_end_when_their_host_is_removed() {
     let server = OriginServer::listen(|stream, _| async move { drop(echo(stream).await) }).await;
     let address = server.address();
-    let proxy = replaceable(&[address.clone()], EgressOptions::default());
+    let proxy = replaceable(&[&address], EgressOptions::default());
     let upgrade = format!(
         "GET http://{address}/ HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Key: y\r\n\r\n"
@@ -125,7 +125,7 @@ async fn a_response_that_is_being_sent_ends_when_its_host_is_removed() {
     })
     .await;
     let address = server.address();
-    let proxy = replaceable(&[address.clone()], EgressOptions::default());
+    let proxy = replaceable(&[&address], EgressOptions::default());
     let mut stream = open(&proxy);
     stream.write_all(get(&address).as_bytes()).await.unwrap();
     let mut got = Vec::new();
@@ -150,7 +150,7 @@ async fn a_header_is_added_from_the_next_request_on_and_its_tunnels_end() {
         roots: vec![authority.root()],
         ..EgressOptions::default()
     };
-    let proxy = replaceable(&[host.clone(), server.address()], options);
+    let proxy = replaceable(&[&host, &server.address()], options);
     let own = trusting(&proxy.proxy.ca_pem().unwrap());
     let sent = format!("GET / HTTP/1.1\r\nHost: {host}\r\nOrigin: hunter2-hunter2\r\n\r\n");
     let (tunnel, _) = connect(&proxy, &host).await;
@@ -189,7 +189,7 @@ async fn a_header_is_added_from_the_next_request_on_and_its_tunnels_end() {
 async fn an_invalid_header_changes_nothing() {
     let server = OriginServer::start().await;
     let address = server.address();
-    let proxy = replaceable(&[address.clone()], EgressOptions::default());
+    let proxy = replaceable(&[&address], EgressOptions::default());
     for rule in [header("127.0.0.1", "hunter2\n"), header("b.example", "hunter2")] {
         let error = proxy
             .proxy

@@ -303,11 +303,21 @@ impl Quotas {
             kind: ErrorKind::TooManyRequests,
             code: Some("rate_limit_exceeded".to_owned()),
             message: format!(
-                "the quota `{}` of this key is used up: its limit is {most}; try again in {seconds} s",
-                quota.name()
+                "the quota `{}` of this key is used up: its limit is {most}{}; try again in {seconds} s",
+                quota.name(),
+                freed_by(quota)
             ),
             param: None,
         }
+    }
+}
+
+/// Says when something is free of a quota that time alone does not free.
+const fn freed_by(quota: Quota) -> &'static str {
+    match quota {
+        Quota::Sandboxes => "; a place is free when one of its sessions or containers ends",
+        Quota::ConcurrentCells => "; a place is free when one of its cells or commands ends",
+        _ => "",
     }
 }
 

@@ -7,6 +7,7 @@ use cellblock_interpreter::connector::{ConnectorErrorKind, FetchAllowance as _};
 use super::ledger::Rate;
 use super::*;
 use crate::keys::KeyTerms;
+use crate::options::QuotaOptions;
 use crate::records::conformance::over_each_database;
 
 fn quotas(per_key: Allowance) -> Quotas {
@@ -30,7 +31,8 @@ async fn a_place_is_free_again_when_its_permit_is_dropped() {
     let cell = quotas.cell("key_1").await.unwrap();
     assert_eq!(
         used_up(quotas.cell("key_1").await),
-        "the quota `concurrent_cells` of this key is used up: its limit is 1; try again in 1 s"
+        "the quota `concurrent_cells` of this key is used up: its limit is 1; a place is free when one of \
+         its cells or commands ends; try again in 1 s"
     );
     drop(quotas.cell("key_2").await.unwrap());
     cell.done(Duration::from_secs(1));
@@ -40,6 +42,27 @@ async fn a_place_is_free_again_when_its_permit_is_dropped() {
     used_up(quotas.sandbox("key_1").await);
     drop(sandbox);
     drop(quotas.sandbox("key_1").await.unwrap());
+}
+
+#[tokio::test]
+async fn the_default_quotas_have_room_for_background_commands_and_a_workflow_of_many_commands() {
+    let quotas = quotas(Allowance::from(&QuotaOptions::default()));
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push((
+            quotas.sandbox("key_1").await.unwrap(),
+            quotas.cell("key_1").await.unwrap(),
+        ));
+    }
+    let sandbox = quotas.sandbox("key_1").await.unwrap();
+    for _ in 0..31 {
+        quotas
+            .cell("key_1")
+            .await
+            .unwrap()
+            .done(Duration::from_millis(10));
+    }
+    drop((held, sandbox));
 }
 
 over_each_database! {

@@ -4,7 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use cellblock_interpreter::egress::{AllowRule, EgressPolicy, EgressSecret, SecretRule};
+use cellblock_interpreter::egress::{
+    AllowRule, EgressPolicy, EgressRestriction, EgressSecret, HeaderRule, SecretRule,
+};
 use cellblock_interpreter::error::Error;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::SessionOptions;
@@ -318,6 +320,66 @@ fn a_secret_is_added_outside_and_is_nowhere_inside() {
         );
         assert_eq!(value(&session, &search(SECRET)).await, "([], True)");
         session.close().await.unwrap();
+    });
+}
+
+#[test]
+fn rules_are_replaced_while_code_runs_and_hold_in_the_next_sandbox() {
+    block_on(async {
+        let server = OriginServer::start();
+        let policy = EgressPolicy {
+            replaceable: true,
+            ..allowing(server.rule())
+        };
+        let session = with_egress(Some(policy)).await;
+        let url = format!("http://127.0.0.1:{}/", server.port);
+        assert_eq!(value(&session, &fetch(&url)).await, "hello");
+        let closed = EgressRestriction::to([]);
+        // The cell waits for the new rules, which no longer allow its host.
+        let waiting = format!(
+            "import time, urllib.error, urllib.request\n\
+             status, ending = 200, time.monotonic() + 60\n\
+             while status == 200 and time.monotonic() < ending:\n    try:\n        \
+             status = urllib.request.urlopen({url:?}, timeout=30).status\n    \
+             except urllib.error.HTTPError as error:\n        status = error.code\n\
+             status"
+        );
+        let heard = server.heard().len();
+        let replacing = async {
+            cellblock_testkit::wait::until("a request of the cell", || server.heard().len() > heard).await;
+            session.replace_egress(closed.clone(), Vec::new()).unwrap();
+        };
+        let (status, ()) = tokio::join!(value(&session, &waiting), replacing);
+        assert_eq!(status, 403);
+        let heard = server.heard().len();
+        // A kernel and a sandbox that come after it have the same rules.
+        session.reset().await.unwrap();
+        let denied = run(&session, &fetch(&url)).await;
+        assert!(
+            said(&denied).contains("denied by the network rules"),
+            "{denied:#?}"
+        );
+        assert_eq!(server.heard().len(), heard);
+        let headers = vec![HeaderRule {
+            host: "127.0.0.1".parse().unwrap(),
+            headers: vec![("x-token".to_owned(), EgressSecret::new(SECRET))],
+        }];
+        session
+            .replace_egress(EgressRestriction::default(), headers)
+            .unwrap();
+        assert_eq!(value(&session, &fetch(&url)).await, "hello");
+        let last = server.heard().pop().unwrap().to_lowercase();
+        assert!(last.contains(&format!("x-token: {SECRET}")), "{last}");
+        assert_eq!(value(&session, &search(SECRET)).await, "([], True)");
+        session.close().await.unwrap();
+
+        let fixed = with_egress(Some(allowing(server.rule()))).await;
+        let error = fixed.replace_egress(closed, Vec::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("no rules that can be replaced"),
+            "{error}"
+        );
+        fixed.close().await.unwrap();
     });
 }
 

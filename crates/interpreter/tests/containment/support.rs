@@ -128,6 +128,8 @@ pub(crate) async fn connected(
         }],
         // The proxy has the value in a request that then fails.
         allow_http_domain_secrets: true,
+        // A probe tries to replace them.
+        replaceable: true,
         ..EgressPolicy::from_rules(["allowed.invalid", "secret.invalid"]).unwrap()
     };
     let options = SessionOptions {

@@ -268,9 +268,11 @@ class Interpreter(unittest.TestCase):
         self.assertEqual(self.sandbox.run_code("'x' in globals()").text, "False")
         self.assertEqual(self.sandbox.files.read("a.txt"), "one")
 
-    def test_what_is_not_served_and_wrong_keys(self):
-        with self.assertRaisesRegex(SandboxException, "network are not served"):
-            self.sandbox.update_network({"deny_out": ["10.0.0.0/8"]})
+    def test_network_rules_templates_and_wrong_keys(self):
+        self.sandbox.update_network({"deny_out": ["10.0.0.0/8"]})
+        self.assertEqual(self.sandbox.get_info().network["deny_out"], ["10.0.0.0/8"])
+        with self.assertRaisesRegex(SandboxException, "`a.example` cannot be reached"):
+            self.sandbox.update_network({"allow_out": ["a.example"]})
         self.assertTrue(Template.exists("base"))
         self.assertFalse(Template.exists("other"))
         with self.assertRaisesRegex(AuthenticationException, "the API key is unknown"):

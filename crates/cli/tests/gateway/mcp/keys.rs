@@ -146,8 +146,8 @@ fn quotas_hold_for_sessions_and_cells_whichever_face_asks() {
         let told = refused(&client, "create_session", json!({})).await;
         assert_eq!(
             told,
-            "nothing was done: the quota `sandboxes` of this key is used up: its limit is 1; try again in \
-             60 s"
+            "nothing was done: the quota `sandboxes` of this key is used up: its limit is 1; a place is free \
+             when one of its sessions or containers ends; try again in 60 s"
         );
         let line = format!("DELETE /v1/sessions/{}", made.json()["id"].as_str().unwrap());
         assert_eq!(

@@ -194,7 +194,7 @@ fn what_is_not_served_is_refused_by_its_name() {
             ("/default-templates", "templates"),
             ("/volumes", "volumes"),
             ("/volumecontent/1/file", "volumes"),
-            (&format!("/sandboxes/{}/network", sandbox.id), "network"),
+            (&format!("/sandboxes/{}/logs", sandbox.id), "logs"),
         ] {
             let message = refused(world.api(Method::POST, path).sent().await, 501).await;
             assert!(

@@ -1,74 +1,12 @@
 //! Fields, parameters and headers: each is enforced, or refused by its name.
 
-use axum::Router;
-use axum::routing::get;
 use cellblock_dialects::E2bOptions;
-use cellblock_interpreter::egress::EgressPolicy;
-use cellblock_interpreter::limits::NetworkPolicy;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use super::envd::{Messages, text};
 use super::{E2bFixture, refused};
 use crate::support::{RequestExt, block_on};
-
-/// Serves a page on a port of the machine, and returns the port.
-async fn page() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let routes = Router::new().route("/", get(async || "reached"));
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    port
-}
-
-#[test]
-fn a_denied_address_is_not_reached() {
-    block_on(async {
-        let port = page().await;
-        let allowed = format!("127.0.0.1:{port}");
-        let world = E2bFixture::on(E2bOptions::default(), |terms| {
-            terms.max_network = NetworkPolicy::Egress;
-            terms.egress = Some(EgressPolicy::from_rules([&allowed]).unwrap());
-        })
-        .await;
-        let code = format!(
-            // A denied loopback is the sandbox's own one: the proxy itself is asked.
-            "import os, urllib.request\n\
-             for name in ('no_proxy', 'NO_PROXY'): os.environ.pop(name, None)\n\
-             try: said = urllib.request.urlopen('http://{allowed}/').read().decode()\n\
-             except OSError as error: said = str(error)\n\
-             said"
-        );
-        for (network, expected) in [
-            (json!({}), "reached"),
-            (json!({"denyOut": ["10.0.0.0/8"]}), "reached"),
-            (json!({"denyOut": ["127.0.0.1"]}), "HTTP Error 403"),
-            (json!({"denyOut": ["127.0.0.0/8"]}), "HTTP Error 403"),
-            (
-                json!({"denyOut": ["0.0.0.0/0"], "allowOut": ["127.0.0.1"]}),
-                "reached",
-            ),
-            (
-                json!({"denyOut": ["0.0.0.0/0"], "allowOut": ["192.0.2.1"]}),
-                "HTTP Error 403",
-            ),
-            (json!({"denyOut": ["0.0.0.0/0"]}), "Connection refused"),
-        ] {
-            let sandbox = world.create(json!({"timeout": 60, "network": network})).await;
-            let said = world.value(&sandbox, json!({"code": code})).await;
-            assert!(said.contains(expected), "{network}: {said}");
-            let shown: Value = world
-                .api(Method::GET, &format!("/sandboxes/{}", sandbox.id))
-                .read()
-                .await;
-            let denied = network.get("denyOut").cloned().unwrap_or(json!([]));
-            assert_eq!(shown["network"]["denyOut"], denied);
-            let killed = world.api(Method::DELETE, &format!("/sandboxes/{}", sandbox.id));
-            assert_eq!(killed.status().await, 204);
-        }
-    });
-}
 
 #[test]
 fn fields_of_a_new_sandbox_that_nothing_enforces_are_refused() {

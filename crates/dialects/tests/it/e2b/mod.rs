@@ -6,6 +6,7 @@ mod code;
 mod control;
 mod envd;
 mod fields;
+mod network;
 mod processes;
 
 use cellblock_dialects::{DialectTerms, DialectsOptions, E2bOptions};
