@@ -12,8 +12,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use crate::live::{CutConnection, OpenTarget};
 use crate::meter::{Direction, Flow, SessionMeter};
 
-/// Counts the bytes of a stream, and ends it when the session's quota is used up or its rules change. The quota is
-/// checked with each piece, so at most one piece more is sent than the quota allows; a piece that
+/// Counts the bytes of a stream, and ends it when the session's quota is used up, or when its rules no
+/// longer allow it. The quota is checked with each piece, so at most one piece more is sent than the quota allows; a piece that
 /// is received beyond it is dropped.
 #[derive(Debug)]
 pub(crate) struct MeteredStream<S> {

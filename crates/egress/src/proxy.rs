@@ -164,7 +164,8 @@ impl EgressProxy {
     }
 
     /// Returns the certificate of the proxy's authority as PEM, if the policy has methods or secrets,
-    /// or is replaceable. Code must trust it. Its key exists only in the memory of this proxy and its branches.
+    /// or is replaceable. Code must trust it. Its key exists only in the memory of this proxy and its
+    /// branches.
     pub fn ca_pem(&self) -> Option<String> {
         self.shared.authority.as_ref().map(|authority| authority.pem())
     }

@@ -69,7 +69,7 @@ impl OriginPage {
             "import http.client, os, urllib.request\n\
              for name in ('no_proxy', 'NO_PROXY'): os.environ.pop(name, None)\n\
              try: said = urllib.request.urlopen('http://{}{path}').read().decode()\n\
-             except (OSError, http.client.HTTPException) as error: said = f'{{type(error).__name__}} {{error}}'\n\
+             except (OSError, http.client.HTTPException) as error: said = repr(error) + str(error)\n\
              said",
             self.address
         )
