@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
-    FunctionOutput, InterpreterOutput, Item, ItemStatus, McpCall, ReasoningOptions, SamplingSettings, Text,
-    ToolChoice, ToolName,
+    FunctionOutput, InterpreterOutput, Item, ItemStatus, McpCall, PromptCache, ReasoningOptions,
+    SamplingSettings, Text, ToolChoice, ToolName,
 };
 
 /// A request to a model.
@@ -32,6 +32,10 @@ pub struct ModelRequest {
     pub text: Text,
     /// Reasoning settings.
     pub reasoning: ReasoningOptions,
+    /// The client's key for cached prompts.
+    pub prompt_cache_key: Option<String>,
+    /// Other hints for cached prompts.
+    pub prompt_cache: PromptCache,
 }
 
 impl ModelRequest {
@@ -49,6 +53,8 @@ impl ModelRequest {
             sampling: SamplingSettings::default(),
             text: Text::default(),
             reasoning: ReasoningOptions::default(),
+            prompt_cache_key: None,
+            prompt_cache: PromptCache::default(),
         }
     }
 
