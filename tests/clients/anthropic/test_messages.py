@@ -150,7 +150,9 @@ class Messages(unittest.TestCase):
             with self.subTest(ask=ask.__name__):
                 message = ask("Use the skill.", tools=[COMMANDS], container=container)
                 _, guess, _, read, text = message.content
-                self.assertEqual((guess.content.return_code, text.text), (1, "Greeted."))
+                self.assertEqual(
+                    (guess.content.return_code, text.text), (1, "Greeted.")
+                )
                 self.assertIn("Run greet.sh.\n", read.content.stdout)
                 self.assertIn("hello from a skill\n", read.content.stdout)
                 (mounted,) = message.container.skills
