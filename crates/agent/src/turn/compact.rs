@@ -26,12 +26,18 @@ impl Turn {
     /// Adds a compaction to the response, and returns its summary as the model reads it.
     pub(super) async fn compact(
         &self,
+        request: &ResponseRequest,
         asked: ModelRequest,
         telling: &mut ResponseBuilder<'_>,
         usage: &mut TokenUsage,
     ) -> Result<Option<Item>, Stop> {
         let Some(seal) = &self.seal else {
             return Ok(None);
+        };
+        // Without the descriptions of tools: none is offered.
+        let asked = ModelRequest {
+            instructions: request.instructions.clone(),
+            ..asked
         };
         let (summary, spent) = tokio::select! {
             summary = summarize(&*self.provider, asked) => summary?,

@@ -346,7 +346,7 @@ impl Turn {
         if request.compaction.now {
             let asked = [&read[..], &items[before..]].concat();
             let asked = telling.asked(request, asked, &alike, again);
-            items.extend(Box::pin(self.compact(asked, telling, usage)).await?);
+            items.extend(Box::pin(self.compact(request, asked, telling, usage)).await?);
             return Ok(StepsEnd::Client);
         }
         while telling.progress.steps_left() > 0 {
@@ -354,7 +354,7 @@ impl Turn {
             let asked = [&read[..], &items[before..]].concat();
             let mut asked = telling.asked(request, asked, &alike, again);
             if Box::pin(self.is_long(request, &asked)).await? {
-                items.extend(Box::pin(self.compact(asked, telling, usage)).await?);
+                items.extend(Box::pin(self.compact(request, asked, telling, usage)).await?);
                 items.extend(question.clone());
                 let shorter = [&read[..], &items[before..]].concat();
                 asked = telling.asked(request, shorter, &alike, again);

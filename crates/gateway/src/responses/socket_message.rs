@@ -66,12 +66,12 @@ impl SocketMessage {
         let (code, message) = if valid {
             (
                 "steering_not_supported",
-                "a response that runs takes no input here; send the input in a `response.create` after its end",
+                "a response that runs takes no input here; send it in a `response.create` after its end",
             )
         } else {
             (
                 "invalid_input",
-                "`response.steer` requires `previous_response_id`, a string, and `input`, a string or an array",
+                "`response.steer` requires a `previous_response_id` and an `input`, a string or an array",
             )
         };
         Some(json!({
