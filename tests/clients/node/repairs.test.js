@@ -113,6 +113,7 @@ for (const model of MODELS) {
     const contextManagement = [{ type: "compaction", compactThreshold: 1000 }];
     const result = await generateText({ model: provider.responses(model), messages, providerOptions: { openai: { contextManagement } } });
     assert.equal(result.text, HELLO);
+    assert.ok(result.content.some((part) => part.kind === "openai.compaction"));
     const again = [...messages, ...result.response.messages, { role: "user", content: "Say hello." }];
     assert.equal((await generateText({ model: provider.responses(model), messages: again })).text, HELLO);
   });

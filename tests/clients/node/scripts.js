@@ -178,7 +178,7 @@ export const SCRIPTS = {
     {
       after: 1,
       answer: ([mistake]) =>
-        mistake.includes("No such file") ? shell("echo there > /mnt/data/missing.txt; cat /mnt/data/missing.txt") : { content: mistake },
+        mistake.includes("No such file") ? shell("echo there") : { content: mistake },
     },
     { after: 2, answer: ([, repaired]) => ({ content: `Now: ${repaired.trim()}` }) },
   ],
