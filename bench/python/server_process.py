@@ -10,7 +10,7 @@ import time
 
 
 class ServerProcess:
-    """One `cellblock serve` without a model, in a folder."""
+    """One `cellblock serve` in a folder, without a model unless the configuration has providers."""
 
     def __init__(self, program: str, folder: pathlib.Path, port: int, config: dict[str, object]) -> None:
         """Starts it."""
@@ -23,7 +23,7 @@ class ServerProcess:
         program = os.path.abspath(program) if os.sep in program else program
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [program, "serve", "--config", str(self.config), "--no-model"],
+                [program, "serve", "--config", str(self.config), *([] if "providers" in config else ["--no-model"])],
                 stdout=log,
                 stderr=log,
                 cwd=folder,

@@ -62,6 +62,25 @@ for (const [how, ask] of Object.entries(BOTH)) {
   });
 }
 
+test("a skill is read after a wrong guess", async () => {
+  const files = {
+    "greeter/SKILL.md": "---\nname: greeter\ndescription: Greets.\n---\nRun greet.sh.\n",
+    "greeter/greet.sh": "echo hello from a skill\n",
+  };
+  const parts = Object.entries(files).map(([name, text]) => toFile(Buffer.from(text), name));
+  const skill = await client.skills.create({ files: await Promise.all(parts), display_name: "Greeter" });
+  const tools = [{ type: "code_execution_20250825", name: "code_execution" }];
+  const container = { skills: [{ type: "custom", skill_id: skill.id }] };
+  for (const ask of Object.values(BOTH)) {
+    const message = await ask("Use the skill.", { tools, container });
+    const [, guess, , read, text] = message.content;
+    assert.deepEqual([guess.content.return_code, text.text], [1, "Greeted."]);
+    assert.match(read.content.stdout, /Run greet\.sh\.\nhello from a skill/);
+    assert.equal(message.container.skills[0].skill_id, skill.id);
+  }
+  await client.skills.delete(skill.id);
+});
+
 test("files go in and out", async () => {
   const file = await client.beta.files.upload({ file: await toFile(Buffer.from("abc"), "in.txt") });
   const upload = { type: "container_upload", file_id: file.id };

@@ -137,6 +137,27 @@ class Messages(unittest.TestCase):
                 self.assertEqual(self.client.beta.files.download(made).read(), b"hi\n")
                 self.assertEqual(message.content[3].content.content, "hi")
 
+    def test_a_skill_is_read_after_a_wrong_guess(self) -> None:
+        manifest = b"---\nname: greeter\ndescription: Greets.\n---\nRun greet.sh.\n"
+        files: Any = [
+            ("greeter/SKILL.md", manifest),
+            ("greeter/greet.sh", b"echo hello from a skill\n"),
+        ]
+        skill = self.client.skills.create(files=files, display_name="Greeter")
+        self.addCleanup(self.client.skills.delete, skill.id)
+        container = {"skills": [{"type": "custom", "skill_id": skill.id}]}
+        for ask in self.both():
+            with self.subTest(ask=ask.__name__):
+                message = ask("Use the skill.", tools=[COMMANDS], container=container)
+                _, guess, _, read, text = message.content
+                self.assertEqual(
+                    (guess.content.return_code, text.text), (1, "Greeted.")
+                )
+                self.assertIn("Run greet.sh.\n", read.content.stdout)
+                self.assertIn("hello from a skill\n", read.content.stdout)
+                (mounted,) = message.container.skills
+                self.assertEqual(mounted.skill_id, skill.id)
+
     def test_code_calls_a_tool_of_the_client(self) -> None:
         for ask in self.both():
             with self.subTest(ask=ask.__name__):

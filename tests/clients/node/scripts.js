@@ -14,6 +14,11 @@ function shell(...commands) {
   return { toolCalls: [{ name: "shell", arguments: JSON.stringify({ commands, timeout_ms: 60_000 }) }] };
 }
 
+/** A call that changes a file of the client. */
+function patch(diff) {
+  return { toolCalls: [{ name: "apply_patch", arguments: JSON.stringify({ type: "update_file", path: "a.txt", diff }) }] };
+}
+
 /** A call of the function that has an answer's form. */
 function person(names, fields) {
   const name = names.find((name) => name !== "code_interpreter");
@@ -168,6 +173,30 @@ export const SCRIPTS = {
     { after: 0, answer: shell("echo saved > /mnt/data/saved.txt") },
     { after: 1, answer: { content: "Here it is: [saved](sandbox:/mnt/data/saved.txt)." } },
   ],
+  "Repair in a shell.": [
+    { after: 0, answer: shell("cat /mnt/data/missing.txt") },
+    {
+      after: 1,
+      answer: ([mistake]) =>
+        mistake.includes("No such file") ? shell("echo there") : { content: mistake },
+    },
+    { after: 2, answer: ([, repaired]) => ({ content: `Now: ${repaired.trim()}` }) },
+  ],
+  // The file that says what to do is named by the skill, and the first guess is wrong.
+  "Use the skill.": [
+    { after: 0, answer: shell("cat /skills/greeter/README.md") },
+    {
+      after: 1,
+      answer: ([mistake]) =>
+        mistake.includes("No such file") ? shell("cat /skills/greeter/SKILL.md; sh /skills/greeter/greet.sh") : { content: mistake },
+    },
+    { after: 2, answer: ([, read]) => ({ content: read.includes("Run greet.sh.") && read.includes("hello from a skill") ? "Greeted." : read }) },
+  ],
+  "List another folder.": [
+    { after: 0, answer: shell("ls missing") },
+    { after: 1, answer: ([mistake]) => (mistake.includes("No such file") ? shell("ls") : { content: `No mistake: ${mistake}` }) },
+    { after: 2, answer: ([, listed]) => ({ content: `You have ${listed.trim()}.` }) },
+  ],
   "List my folder.": [
     { after: 0, answer: shell("ls") },
     { after: 1, answer: ([listed]) => ({ content: `You have ${listed.trim()}.` }) },
@@ -175,20 +204,45 @@ export const SCRIPTS = {
   "Patch my file.": [
     {
       after: 0,
-      answer: {
-        toolCalls: [
-          {
-            name: "apply_patch",
-            arguments: JSON.stringify({ type: "update_file", path: "a.txt", diff: "@@\n-one\n+two\n" }),
-          },
-        ],
-      },
+      answer: patch("@@\n-one\n+two\n"),
     },
     { after: 1, answer: ([patched]) => ({ content: `Patched: ${patched}` }) },
+  ],
+  "Repair my patch.": [
+    { after: 0, answer: patch("@@\n-three\n+two\n") },
+    {
+      after: 1,
+      answer: ([mistake]) =>
+        mistake.includes("not in a.txt") ? patch("@@\n-one\n+two\n") : { content: `No mistake: ${mistake}` },
+    },
+    { after: 2, answer: ([, patched]) => ({ content: `Patched: ${patched}` }) },
   ],
   "Plan in words.": [
     { after: 0, answer: { toolCalls: [{ name: "plan", arguments: JSON.stringify({ input: "first rest" }) }] } },
     { after: 1, answer: ([planned]) => ({ content: `Planned: ${planned}` }) },
+  ],
+  // The first text does not match the tool's grammar. Clients that send their items back know nothing of it.
+  "Plan in small words.": [
+    { after: 0, answer: { toolCalls: [{ name: "plan", arguments: JSON.stringify({ input: "FIRST" }) }] } },
+    {
+      after: 1,
+      answer: ([mistake]) =>
+        mistake.includes("[a-z ]+")
+          ? { toolCalls: [{ name: "plan", arguments: JSON.stringify({ input: "first rest" }) }] }
+          : { content: `Planned: ${mistake}` },
+    },
+    { after: 2, answer: ([, planned]) => ({ content: `Planned: ${planned}` }) },
+  ],
+  // What the gateway asks in the user's name for a compaction.
+  "Write a summary of the conversation": [{ after: 0, answer: { content: "It was long." } }],
+  "Compute, then ask.": [
+    { after: 0, answer: run("print(1 / 0)") },
+    {
+      after: 1,
+      answer: ([error]) => (error.includes("ZeroDivisionError") ? run("print(6 * 7)") : { content: `No error: ${error}` }),
+    },
+    { after: 2, answer: { toolCalls: [{ name: "get_weather", arguments: '{"city": "Rome"}' }] } },
+    { after: 3, answer: ([, product, weather]) => ({ content: `It is ${product.trim()} and ${weather}.` }) },
   ],
   "Which tools are there?": [{ after: 0, answer: (_results, _texts, names) => ({ content: names.join(" ") }) }],
   "Refuse.": [

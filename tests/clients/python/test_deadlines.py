@@ -1,6 +1,9 @@
 """Code that takes longer than it may, as each client of Python sees it. The gateway of these tests gives it two seconds."""
 
 import unittest
+from typing import Any
+
+from openai.lib.responses_tool_runner import ResponsesToolRunner, ToolRunnerError
 
 from gateway import MODELS
 from openai_gateway import OUTPUTS, Gateway, calls, interpreter
@@ -21,6 +24,22 @@ class OpenAiPython(Gateway):
                 self.assertEqual((call.status, response.status), ("incomplete", "completed"))
                 self.assertIn("before\n", logs_of(call))
                 self.assertEqual(response.output_text, LATE)
+
+
+class OpenAiToolRunner(Gateway):
+    def run_with(self, model: str, stream: bool, **headers: str) -> Any:
+        runner = ResponsesToolRunner()
+        self.addCleanup(runner.close)
+        params: Any = {"model": model, "input": [{"role": "user", "content": "Sleep."}], "tools": [interpreter()]}
+        return runner.run(self.openai.with_options(default_headers=headers), params, max_steps=2, stream=stream)
+
+    def test_it_goes_on_only_if_late_code_is_reported_as_completed(self) -> None:
+        for model, stream in zip(MODELS, (False, True), strict=True):
+            with self.subTest(model=model, stream=stream):
+                with self.assertRaisesRegex(ToolRunnerError, "did not complete"):
+                    self.run_with(model, stream)
+                response = self.run_with(model, stream, **{"X-Cellblock-Events": "completed"})
+                self.assertEqual((calls(response)[0].status, response.output_text), ("completed", LATE))
 
 
 class OpenAiAgents(WithAgents):

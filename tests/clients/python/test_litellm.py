@@ -43,6 +43,28 @@ class LiteLLM(unittest.TestCase):
                 history += [answer.choices[0].message, {"role": "user", "content": SECOND_TURN}]
                 self.assertEqual(ask(model, history, **request).choices[0].message.content, SUM)
 
+    def test_code_that_raises_is_repaired_within(self) -> None:
+        for model, ask in self.each():
+            with self.subTest(model=model, ask=ask.__name__):
+                answer = ask(model, [{"role": "user", "content": "Divide by zero."}], tools=[CODE])
+                self.assertEqual(answer.choices[0].message.content, "Now: repaired 1.0")
+
+    def test_responses_have_the_items_of_code_and_of_commands(self) -> None:
+        code: Any = {"type": "code_interpreter", "container": {"type": "auto"}}
+        shell: Any = {"type": "shell", "environment": {"type": "container_auto"}}
+        for model in MODELS:
+            for said, tool, kinds in (
+                ("Divide by zero.", code, ["code_interpreter_call"] * 2),
+                ("Repair in a shell.", shell, ["shell_call", "shell_call_output"] * 2),
+            ):
+                with self.subTest(model=model, said=said):
+                    response: Any = litellm.responses(
+                        model=f"openai/{model}", input=said, tools=[tool], api_base=URL, api_key=KEY, timeout=PATIENCE
+                    )
+                    items = [item if isinstance(item, dict) else item.model_dump() for item in response.output]
+                    self.assertEqual([item["type"] for item in items], [*kinds, "message"])
+                    self.assertTrue(items[-1]["content"][0]["text"].startswith("Now: "))
+
     def test_a_function_of_the_client_is_called_and_its_result_answered(self) -> None:
         for model, ask in self.each():
             with self.subTest(model=model, ask=ask.__name__):

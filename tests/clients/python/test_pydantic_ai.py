@@ -41,6 +41,13 @@ class PydanticAI(unittest.IsolatedAsyncioTestCase):
         said, _ = await ask(analyst, SECOND_TURN, history)
         self.assertEqual(said, SUM)
 
+    async def test_code_that_raises_is_repaired(self) -> None:
+        for model in MODELS:
+            for ask in (at_once, streamed):
+                with self.subTest(model=model, ask=ask.__name__):
+                    said, _ = await ask(self.agent(model), "Divide by zero.", [])
+                    self.assertEqual(said, "Now: repaired 1.0")
+
     async def test_the_items_of_a_reasoning_model_lead_to_its_sandbox(self) -> None:
         for ask in (at_once, streamed):
             with self.subTest(ask=ask.__name__):

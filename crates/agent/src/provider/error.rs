@@ -69,6 +69,9 @@ pub enum ProviderError {
         /// Description of the error.
         what: String,
     },
+    /// The model wrote nothing where a summary was requested.
+    #[error("the model wrote no summary of the conversation")]
+    NoSummary,
     /// Something in the answer is larger than allowed.
     #[error("read the provider's answer: {what} has more than the {limit} bytes that are allowed")]
     TooLarge {

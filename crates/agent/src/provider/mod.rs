@@ -55,6 +55,18 @@ pub trait Provider: Send + Sync {
     }
 }
 
+/// Counts the tokens that a model would read, and says who has counted: `provider`, or `estimate` if its
+/// server cannot count.
+pub async fn count_tokens(
+    provider: &dyn Provider,
+    request: ModelRequest,
+) -> Result<(u64, &'static str), ProviderError> {
+    Ok(match provider.count(request.clone()).await? {
+        Some(tokens) => (tokens, "provider"),
+        None => (chat::estimate(&request)?, "estimate"),
+    })
+}
+
 /// A model in a provider's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnModel {

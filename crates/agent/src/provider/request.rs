@@ -6,7 +6,7 @@ use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, ApprovalAnswers, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall,
     FunctionCallOutput, FunctionOutput, INTERPRETER, InterpreterOutput, Item, ItemStatus, McpApprovalRequest,
-    McpCall, ReasoningOptions, SamplingSettings, Text, ToolChoice, ToolName, arguments_of_code,
+    McpCall, PromptCache, ReasoningOptions, SamplingSettings, Text, ToolChoice, ToolName, arguments_of_code,
 };
 
 /// A request to a model.
@@ -32,6 +32,10 @@ pub struct ModelRequest {
     pub text: Text,
     /// Reasoning settings.
     pub reasoning: ReasoningOptions,
+    /// The client's key for cached prompts.
+    pub prompt_cache_key: Option<String>,
+    /// Other hints for cached prompts.
+    pub prompt_cache: PromptCache,
 }
 
 impl ModelRequest {
@@ -49,6 +53,8 @@ impl ModelRequest {
             sampling: SamplingSettings::default(),
             text: Text::default(),
             reasoning: ReasoningOptions::default(),
+            prompt_cache_key: None,
+            prompt_cache: PromptCache::default(),
         }
     }
 

@@ -20,7 +20,7 @@ use super::research::Research;
 use super::runner::Runner;
 use crate::provider::ProviderError;
 use crate::tools::Catalog;
-use crate::wire::{Draft, FunctionOutput, Ids, Item, ItemStatus, McpError, McpSlot, StreamEvent};
+use crate::wire::{ApiError, Draft, FunctionOutput, Ids, Item, ItemStatus, McpError, McpSlot, StreamEvent};
 
 /// Response under construction, and its receiver.
 pub(super) struct ResponseBuilder<'a> {
@@ -68,6 +68,8 @@ pub(super) enum Stop {
     Ending,
     /// The provider failed.
     Failed(ProviderError),
+    /// A summary could not be sealed.
+    Unsealed(ApiError),
 }
 
 impl From<ProviderError> for Stop {

@@ -25,7 +25,9 @@ impl ResponseBuilder<'_> {
             Ok(StepsEnd::Attempts) => TurnEnd::Attempts,
             Err(Stop::Failed(error)) => TurnEnd::Model(error.to_string()),
             // The client continues, or its own limits ended the answer, or the client is gone.
-            Ok(StepsEnd::Client | StepsEnd::Cut(_)) | Err(Stop::Gone | Stop::Ending) => return,
+            Ok(StepsEnd::Client | StepsEnd::Cut(_)) | Err(Stop::Gone | Stop::Ending | Stop::Unsealed(_)) => {
+                return;
+            }
         };
         let progress = std::mem::take(&mut self.progress);
         let Some(outcome) = progress.conclude(ending, research.evidence.aliases()) else {

@@ -23,6 +23,7 @@ mod calls;
 mod chart;
 mod cite;
 mod code_call;
+mod compact;
 mod conclude;
 mod derived;
 mod evidence;
@@ -40,6 +41,7 @@ mod runner;
 mod session;
 mod shell;
 mod step;
+mod summary;
 mod suspended;
 #[cfg(test)]
 mod tests;
@@ -72,6 +74,7 @@ pub use plan::{ChartIntent, Plan};
 pub use research::{DerivationTerms, Research};
 pub use runner::{CallSandbox, Runner};
 pub use session::{ExecutionView, SessionRunner, failed, tell};
+pub use summary::{SummarySeal, since_summary, summarize, summary_item};
 pub use suspended::SuspendedCode;
 pub use toolset::ToolsetCall;
 
@@ -99,6 +102,8 @@ pub struct Turn {
     max_timeout: Duration,
     /// Whether the client can be asked to approve calls of code.
     asks: bool,
+    /// Seal of summaries; without one, no conversation is compacted.
+    seal: Option<Arc<dyn SummarySeal>>,
 }
 
 impl std::fmt::Debug for Turn {
@@ -140,6 +145,7 @@ impl Turn {
             suspension: Suspension::default(),
             max_timeout: ToolsetTerms::default().max_timeout,
             asks: false,
+            seal: None,
         }
     }
 
@@ -182,6 +188,13 @@ impl Turn {
     #[must_use]
     pub const fn asking(mut self) -> Self {
         self.asks = true;
+        self
+    }
+
+    /// Compacts conversations of requests that want it, and seals the summaries.
+    #[must_use]
+    pub fn sealing(mut self, seal: Arc<dyn SummarySeal>) -> Self {
+        self.seal = Some(seal);
         self
     }
 
@@ -245,6 +258,7 @@ impl Turn {
             Ok(StepsEnd::Attempts) => draft.incomplete("max_attempts", usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
             Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
+            Err(Stop::Unsealed(error)) => draft.fail(error, counted(usage)),
             Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
         };
         crate::metrics::turn_ended(response.status);
@@ -279,6 +293,7 @@ impl Turn {
             };
             return asked.map_err(|stop| match stop {
                 Stop::Failed(error) => told(&error),
+                Stop::Unsealed(error) => error,
                 Stop::Gone | Stop::Ending => server_ending(),
             });
         }
@@ -329,9 +344,12 @@ impl Turn {
     ) -> Result<StepsEnd, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
-        telling.ask_servers().await?;
+        if !request.compaction.now {
+            telling.ask_servers().await?;
+        }
         // The model's view of the conversation before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
+        let question = summary::question(&since_summary(read.clone())).cloned();
         let alike = self.alike();
         let mut again = false;
         if let Some(code) = self.suspended() {
@@ -350,10 +368,22 @@ impl Turn {
             }
             again = true;
         }
+        if request.compaction.now {
+            let asked = [&read[..], &items[before..]].concat();
+            let asked = telling.asked(request, asked, &alike, again);
+            items.extend(Box::pin(self.compact(request, asked, telling, usage)).await?);
+            return Ok(StepsEnd::Client);
+        }
         while telling.progress.steps_left() > 0 {
             telling.progress.step();
             let asked = [&read[..], &items[before..]].concat();
-            let asked = telling.asked(request, asked, &alike, again);
+            let mut asked = telling.asked(request, asked, &alike, again);
+            if Box::pin(self.is_long(request, &asked)).await? {
+                items.extend(Box::pin(self.compact(request, asked, telling, usage)).await?);
+                items.extend(question.clone());
+                let shorter = [&read[..], &items[before..]].concat();
+                asked = telling.asked(request, shorter, &alike, again);
+            }
             again = true;
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,

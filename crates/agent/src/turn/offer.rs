@@ -12,6 +12,7 @@ use super::plan::{Budget, Plan};
 use super::progress::Progress;
 use super::research::DerivationTerms;
 use super::shell::FILES;
+use super::summary::since_summary;
 use super::{patch, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::tools::Source;
@@ -94,10 +95,11 @@ impl ResponseBuilder<'_> {
     pub(super) fn asked(
         &self,
         request: &ResponseRequest,
-        mut items: Vec<Item>,
+        items: Vec<Item>,
         alike: &RequestTemplate,
         again: bool,
     ) -> ModelRequest {
+        let mut items = since_summary(items);
         self.functions.rename(&mut items);
         let mut sections = Vec::new();
         if let Some(research) = self.research {
@@ -123,6 +125,8 @@ impl ResponseBuilder<'_> {
             sampling: request.sampling.clone(),
             text: request.text.clone(),
             reasoning: request.reasoning.clone(),
+            prompt_cache_key: request.prompt_cache_key.clone(),
+            prompt_cache: request.prompt_cache.clone(),
         }
     }
 

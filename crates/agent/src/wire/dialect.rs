@@ -11,6 +11,9 @@ pub struct Dialect {
     pub failed: bool,
     /// Sends reasoning as `response.reasoning.delta` and `.done`, the names in Open Responses.
     pub open_responses: bool,
+    /// Reports code that did not complete as `completed`; its logs say what happened. The tool runner of
+    /// OpenAI's SDK for Python ends at other statuses, before its model can repair anything.
+    pub completed: bool,
 }
 
 impl Dialect {
@@ -22,6 +25,7 @@ impl Dialect {
             match word {
                 "failed" => self.failed = true,
                 "open_responses" => self.open_responses = true,
+                "completed" => self.completed = true,
                 _ => {}
             }
         }
@@ -29,10 +33,18 @@ impl Dialect {
     }
 
     /// Returns the events to send for an event: itself, possibly renamed, and any that precede it.
-    pub fn tell(self, kind: EventKind) -> impl Iterator<Item = EventKind> {
+    pub fn tell(self, mut kind: EventKind) -> impl Iterator<Item = EventKind> {
         let before = self.failed.then(|| failure(&kind)).flatten();
+        let completed = self.completed.then(|| completion(&mut kind)).flatten();
         let kind = if self.open_responses { open(kind) } else { kind };
-        before.into_iter().chain([kind])
+        before.into_iter().chain(completed).chain([kind])
+    }
+
+    /// Gives the items of a response the statuses that its events had.
+    pub fn settle(self, output: &mut [Item]) {
+        for item in output.iter_mut().filter(|_| self.completed) {
+            complete(item);
+        }
     }
 }
 
@@ -68,6 +80,30 @@ fn failure(kind: &EventKind) -> Option<EventKind> {
             })
         }
         _ => None,
+    }
+}
+
+/// Completes the item of code that did not complete, and returns the event that says so.
+fn completion(kind: &mut EventKind) -> Option<EventKind> {
+    let EventKind::ItemDone { output_index, item } = kind else {
+        return None;
+    };
+    complete(item).then(|| EventKind::InterpreterCompleted {
+        item_id: item.id().to_owned(),
+        output_index: *output_index,
+    })
+}
+
+/// Completes an item of code that did not complete. Code that waits for the client stays as it is.
+fn complete(item: &mut Item) -> bool {
+    match item {
+        Item::CodeInterpreterCall(call)
+            if matches!(call.status, ItemStatus::Incomplete | ItemStatus::Failed) =>
+        {
+            call.status = ItemStatus::Completed;
+            true
+        }
+        _ => false,
     }
 }
 
@@ -135,6 +171,33 @@ mod tests {
             ["event: response.code_interpreter_call.failed", done]
         );
         assert_eq!(names(asked, ended(ItemStatus::Completed)), [done]);
+    }
+
+    #[test]
+    fn code_that_did_not_complete_is_reported_as_completed_only_on_request() {
+        let done = "event: response.output_item.done";
+        let ends = ["event: response.code_interpreter_call.completed", done];
+        let asked = Dialect::default().and("completed");
+        for status in [ItemStatus::Incomplete, ItemStatus::Failed] {
+            assert_eq!(names(asked, ended(status)), ends);
+        }
+        for status in [ItemStatus::Completed, ItemStatus::Interpreting] {
+            assert_eq!(names(asked, ended(status)), [done]);
+        }
+        let settled = |dialect: Dialect, status| {
+            let EventKind::ItemDone { item, .. } = ended(status) else {
+                panic!("an item")
+            };
+            let mut output = [*item];
+            dialect.settle(&mut output);
+            serde_json::json!(output)[0]["status"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(settled(asked, ItemStatus::Failed), "completed");
+        assert_eq!(settled(asked, ItemStatus::Interpreting), "interpreting");
+        assert_eq!(settled(Dialect::default(), ItemStatus::Failed), "failed");
     }
 
     #[test]

@@ -288,6 +288,9 @@ pub enum EventKind {
         output_index: usize,
         input: String,
     },
+    /// The model writes a summary of the conversation.
+    #[serde(rename = "response.compaction.compacting")]
+    Compacting { item_id: String, output_index: usize },
     /// A server's tools are requested.
     #[serde(rename = "response.mcp_list_tools.in_progress")]
     McpListInProgress { item_id: String, output_index: usize },

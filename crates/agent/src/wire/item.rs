@@ -252,7 +252,8 @@ pub struct Reasoning {
     pub status: ItemStatus,
     /// Summary.
     pub summary: Vec<Part>,
-    /// Full text, if the provider reveals it.
+    /// Full text, if the provider reveals it; omitted otherwise, because a client rejects null here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<Part>>,
     /// Sealed form, which only the provider reads.
     pub encrypted_content: Option<String>,

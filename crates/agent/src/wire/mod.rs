@@ -31,6 +31,7 @@ mod local_shell;
 pub(crate) mod order;
 mod patch;
 mod pieces;
+mod prompt_cache;
 mod report;
 mod request;
 mod response;
@@ -64,10 +65,11 @@ pub use item::{
 pub use local_shell::{LocalShellAction, LocalShellCall, LocalShellCallOutput};
 pub use patch::{PatchCall, PatchCallOutput, PatchOperation};
 pub use pieces::{ContentUrl, Piece, Pieces};
+pub use prompt_cache::{PromptCache, PromptCacheOptions};
 pub use report::{ReportedGap, TurnReport};
 pub use request::{
-    COMMANDS, ChatRequest, ConversationRequest, MessagesRequest, NetworkAllowlist, ResponseRequest,
-    SamplingSettings,
+    COMMANDS, ChatRequest, CompactionRequest, ConversationRequest, MessagesRequest, NetworkAllowlist,
+    ResponseRequest, SamplingSettings,
 };
 pub use response::{
     CachedTokens, ConversationId, Failure, IncompleteReason, ReasoningOptions, ReasoningTokens, Response,

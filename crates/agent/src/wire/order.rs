@@ -154,7 +154,7 @@ impl Order {
         if kind == "response.output_item.added" {
             demand!(index == self.items.len(), "not the next item");
             let item = &event["item"];
-            let kinds = ["mcp_list_tools", "mcp_approval_request"];
+            let kinds = ["mcp_list_tools", "mcp_approval_request", "compaction"];
             let bare = kinds.iter().any(|kind| item["type"] == *kind) && item.get("status").is_none();
             demand!(
                 bare || item["status"] == "in_progress",
@@ -181,6 +181,7 @@ impl Order {
                         && item["environment"]["type"].is_string()
                 }
                 "local_shell_call" => item["action"]["command"].is_array(),
+                "compaction" => item["encrypted_content"] == "",
                 "custom_tool_call" => item["input"] == "" && item["name"].is_string(),
                 "apply_patch_call" => {
                     let operation = &item["operation"];
@@ -318,6 +319,11 @@ impl ReportedItem {
                 demand!(event["input"] == self.text.as_str(), "another whole");
                 Ok(())
             }
+            ("compaction", "response.compaction", "compacting") => {
+                demand!(self.reached.is_none(), "compacted twice");
+                self.reached = Some("compacting");
+                Ok(())
+            }
             ("shell_call", "response.shell_call_command", _) => self.command(step, event),
             ("shell_call_output", "response.shell_call_output_content", _) => self.written(step, event),
             ("code_interpreter_call", "response.code_interpreter_call", _) => {
@@ -439,7 +445,7 @@ impl ReportedItem {
                 | ("code_interpreter_call" | "mcp_call", "failed")
                 // Code that waits for its client ends in another response.
                 | ("code_interpreter_call", "in_progress" | "interpreting")
-                | ("mcp_list_tools" | "mcp_approval_request", "")
+                | ("mcp_list_tools" | "mcp_approval_request" | "compaction", "")
         );
         demand!(legal, "not a final status");
         demand!(self.parts.iter().all(|part| !part.2), "a part is open");
@@ -477,6 +483,10 @@ impl ReportedItem {
                     "commands without an event"
                 );
             }
+            "compaction" => demand!(
+                self.reached == Some("compacting") && item["encrypted_content"] != "",
+                "a compaction without an event"
+            ),
             "local_shell_call" => demand!(item["call_id"] == self.call_id, "another call"),
             "custom_tool_call" => demand!(
                 self.text_done && item["input"] == self.text && item["call_id"] == self.call_id,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::item::Item;
+use super::prompt_cache::PromptCache;
 use super::report::TurnReport;
 use super::request::ResponseRequest;
 use super::tool::{Tool, ToolChoice};
@@ -79,6 +80,9 @@ pub struct Response {
     pub safety_identifier: Option<String>,
     /// The client's key for cached prompts.
     pub prompt_cache_key: Option<String>,
+    /// Other hints for cached prompts; omitted if there are none.
+    #[serde(flatten)]
+    pub prompt_cache: PromptCache,
     /// Report of a turn that had tools for fetching. Not one of OpenAI's keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cellblock: Option<Box<TurnReport>>,
@@ -121,6 +125,7 @@ impl Response {
             metadata: request.metadata,
             safety_identifier: request.safety_identifier,
             prompt_cache_key: request.prompt_cache_key,
+            prompt_cache: request.prompt_cache,
             cellblock: None,
         }
     }
@@ -217,6 +222,12 @@ pub struct ReasoningOptions {
     pub effort: Option<String>,
     /// Kind of summary: `auto`, `concise`, `detailed`.
     pub summary: Option<String>,
+    /// Earlier reasoning that the model reads: `auto`, `current_turn` or `all_turns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Kind of reasoning: `standard` or `pro`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// Whether the sealed form is requested, by `reasoning.encrypted_content` in `include`.
     #[serde(skip)]
     pub sealed: bool,

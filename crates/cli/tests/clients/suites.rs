@@ -84,6 +84,19 @@ fn clients_of_node_run_commands_and_serve_their_own_tools() {
 }
 
 #[test]
+fn models_of_python_clients_repair_their_mistakes() {
+    require!(NodeClients);
+    require!(PythonClients);
+    python_suite(&World::shared(), "test_repairs");
+}
+
+#[test]
+fn models_of_node_clients_repair_their_mistakes() {
+    require!(NodeClients);
+    node_suite(&World::shared(), "repairs.test.js");
+}
+
+#[test]
 fn langchain_speaks_to_the_gateway_as_to_openai() {
     require!(NodeClients);
     require!(PythonClients);

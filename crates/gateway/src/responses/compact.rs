@@ -4,31 +4,18 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
-use cellblock_agent::provider::{ModelEvent, ModelRequest, ProviderError};
-use cellblock_agent::wire::{
-    ApiError, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, ResponseRequest, Role, TokenUsage,
-};
-use futures_util::StreamExt as _;
+use cellblock_agent::provider::ModelRequest;
+use cellblock_agent::turn::{since_summary, summarize, told};
+use cellblock_agent::wire::{ApiError, Compaction, Ids, Item, ResponseRequest, TokenUsage};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::create::dialect;
 use super::prepare::look;
-use super::run::Job;
 use crate::json::read;
 use crate::problem::Problem;
 use crate::state::responses::{self as live, Seal};
 use crate::state::{Caller, Gateway};
-
-/// Instructions for the model.
-const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it \
-                    and will see nothing else of it. Keep what the user wants and has said about \
-                    themselves, decisions, facts, names, numbers, code and its results, files and where \
-                    they are, what is done and what is open. Write plain text. Do not answer the user and \
-                    do not call tools.";
-
-/// Maximum number of bytes of a summary.
-const MAX_SUMMARY: usize = 1 << 20;
 
 /// A compaction as clients know it.
 #[derive(Debug, Serialize)]
@@ -51,25 +38,16 @@ pub(super) async fn compact(
     let dialect = dialect(&gateway, &headers);
     let (job, _) = look(&gateway, &caller, request, dialect, None).await?;
     let seal = Seal::of(&gateway).await?;
-    let asked = ask(&job);
-    let answer = provider
-        .stream(asked)
-        .await
-        .map_err(|error| cellblock_agent::turn::told(&error))?;
-    let (summary, usage) = summary(answer)
-        .await
-        .map_err(|error| cellblock_agent::turn::told(&error))?;
-    if summary.trim().is_empty() {
-        return Err(Problem::from(ApiError {
-            kind: ErrorKind::ModelError,
-            code: Some("server_error".to_owned()),
-            message: "the model wrote no summary of the conversation".to_owned(),
-            param: None,
-        }));
-    }
+    let asked = ModelRequest {
+        instructions: job.request.instructions.clone(),
+        reasoning: job.request.reasoning.clone(),
+        ..ModelRequest::new(&job.request.model, since_summary(job.conversation.clone()))
+    };
+    let (summary, usage) = summarize(&*provider, asked).await.map_err(|error| told(&error))?;
     let sealed = live::ConversationSummary {
         summary,
         container: job.container.clone(),
+        replaces: false,
     };
     let mut ids = Ids::random();
     let compacted = CompactionAnswer {
@@ -97,49 +75,15 @@ fn request(body: &[u8]) -> Result<ResponseRequest, ApiError> {
     if goes_on && fields.get("input").is_none_or(Value::is_null) {
         fields.insert("input".to_owned(), json!([]));
     }
-    for field in ["tools", "tool_choice", "stream", "background", "truncation"] {
+    for field in [
+        "tools",
+        "tool_choice",
+        "stream",
+        "background",
+        "background_options",
+        "truncation",
+    ] {
         fields.remove(field);
     }
     ResponseRequest::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
-}
-
-fn ask(job: &Job) -> ModelRequest {
-    let mut items = job.conversation.clone();
-    items.push(Item::Message(Message {
-        id: Ids::random().mint("msg"),
-        status: ItemStatus::Completed,
-        role: Role::User,
-        content: vec![Part::InputText {
-            text: TASK.to_owned(),
-        }],
-        phase: None,
-    }));
-    ModelRequest {
-        instructions: job.request.instructions.clone(),
-        reasoning: job.request.reasoning.clone(),
-        ..ModelRequest::new(&job.request.model, items)
-    }
-}
-
-async fn summary(
-    mut answer: cellblock_agent::provider::ModelStream,
-) -> Result<(String, TokenUsage), ProviderError> {
-    let (mut text, mut usage) = (String::new(), TokenUsage::default());
-    while let Some(event) = answer.next().await {
-        match event? {
-            ModelEvent::Text(delta) => {
-                if text.len() + delta.len() > MAX_SUMMARY {
-                    let limit = MAX_SUMMARY;
-                    return Err(ProviderError::TooLarge {
-                        what: "the summary",
-                        limit,
-                    });
-                }
-                text.push_str(&delta);
-            }
-            ModelEvent::Usage(more) => usage += more,
-            _ => {}
-        }
-    }
-    Ok((text, usage))
 }

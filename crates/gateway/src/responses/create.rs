@@ -103,7 +103,7 @@ async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
         log: Arc::clone(&log),
     };
     let run = async move {
-        job.play(EventReceiver::Log(log), cancel).await;
+        Box::pin(job.play(EventReceiver::Log(log), cancel)).await;
         drop(listed);
     };
     tasks.spawn(run.in_current_span());

@@ -361,6 +361,11 @@ fn as_known(item: &Item, conversation: &[Item]) -> Value {
         (_, Some(places)) => json!(places.map(|place| &conversation[place])),
         // The model did not make it.
         (Item::FunctionCall(FunctionCall { caller: Some(_), .. }), None) => json!([]),
+        // The model reads its summary, which has its id.
+        (Item::Compaction(compaction), None) => {
+            let summary = conversation.iter().filter(|known| known.id() == compaction.id);
+            json!(summary.collect::<Vec<_>>())
+        }
         (item, None) => json!([item]),
     }
 }

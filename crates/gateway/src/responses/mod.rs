@@ -28,11 +28,13 @@ mod retrieve;
 mod returned;
 mod run;
 mod socket;
+mod socket_message;
 mod start;
 mod stow;
 mod stream;
 mod tokens;
 mod truncate;
+mod turn_seal;
 
 use axum::Router;
 use axum::routing::{get, post};

@@ -17,6 +17,7 @@ use super::resume::ResumedTurn;
 use super::run::Job;
 use super::stow;
 use super::truncate::TruncatingProvider;
+use super::turn_seal::TurnSeal;
 use super::{container, conversation, keep, programmatic, resume};
 use crate::containers;
 use crate::now;
@@ -154,12 +155,18 @@ pub(super) async fn look(
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
         .max_timeout(gateway.options.max_cell_timeout)
+        .sealing(Arc::new(TurnSeal {
+            gateway: gateway.clone(),
+            owner: caller.owner.clone(),
+            container: container.clone(),
+        }))
         .catalog(functions(gateway, caller, &request, &lent).await?)
         .lending(lent)
         .research(research);
     let job = Job {
         gateway: gateway.clone(),
         owner: caller.owner.clone(),
+        generate: !request.prompt_cache.prewarms(),
         previous: request.previous_response_id.clone().filter(|_| earlier.stored),
         request,
         response,
@@ -171,7 +178,6 @@ pub(super) async fn look(
         evidence,
         turn,
         dialect,
-        generate: true,
     };
     Ok((job, resumed))
 }

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use cellblock_agent::wire::{
-    ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role, ShellPlace,
-};
+use cellblock_agent::turn::summary_item;
+use cellblock_agent::wire::{ApiError, Compaction, ErrorKind, Item, ShellPlace};
 
 use super::stow;
 use crate::records::responses;
@@ -140,22 +139,16 @@ async fn opened(
     place: usize,
 ) -> Result<(Item, Option<String>), ApiError> {
     let seal = Seal::of(gateway).await?;
-    let Some(ConversationSummary { summary, container }) =
-        seal.open(&caller.owner, &compaction.encrypted_content)
-    else {
+    let Some(opened) = seal.open(&caller.owner, &compaction.encrypted_content) else {
         let path = format!("input[{place}].encrypted_content");
         let message = format!("`{path}` was not made by this gateway for you, or was changed");
         return Err(ApiError::invalid(path, "invalid_encrypted_content", message));
     };
-    let message = Item::Message(Message {
-        id: compaction.id.clone(),
-        status: ItemStatus::Completed,
-        // Templates of many models refuse other roles in the middle of a conversation.
-        role: Role::User,
-        content: vec![Part::InputText {
-            text: format!("(What was said before, in short:)\n{summary}"),
-        }],
-        phase: None,
-    });
+    let ConversationSummary {
+        summary,
+        container,
+        replaces,
+    } = opened;
+    let message = summary_item(compaction.id.clone(), &summary, replaces);
     Ok((message, container))
 }

@@ -184,9 +184,8 @@ impl Job {
             error = Some(why);
             response
         });
-        if left.is_some() && last.is_none() && response.status != ResponseStatus::Failed {
-            cut_short(&mut response, left);
-        }
+        cut_short(&mut response, left.filter(|_| last.is_none()));
+        dialect.settle(&mut response.output);
         // What is cut short has nobody who could answer.
         let whole = left.is_none() && response.status == ResponseStatus::Completed;
         let suspended = turn.suspended().filter(|_| whole);
@@ -230,8 +229,11 @@ impl Job {
     }
 }
 
-/// Marks a response that ended before its turn did.
+/// Marks a response that ended before its turn did, if it did.
 fn cut_short(response: &mut Response, left: Option<LeaveReason>) {
+    if left.is_none() || response.status == ResponseStatus::Failed {
+        return;
+    }
     tracing::debug!(response = response.id, ?left, "a response was cancelled");
     if left == Some(LeaveReason::Endless) {
         let reason = "max_output_bytes".to_owned();

@@ -9,8 +9,8 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response as Answer;
-use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Ids, ResponseRequest, ResponseStatus};
-use serde_json::{Value, json};
+use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, ResponseStatus};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use super::create::dialect;
 use super::keep;
 use super::prepare::{Memory, prepare};
 use super::run::{EventReceiver, WAITING};
+use super::socket_message::SocketMessage;
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
 use crate::replicas;
@@ -37,7 +38,7 @@ struct SocketConnection {
     socket: WebSocket,
     /// The response before, which can be gone on from even if it is not stored.
     memory: Option<Memory>,
-    waiting: VecDeque<String>,
+    waiting: VecDeque<SocketMessage>,
     deadline: Instant,
 }
 
@@ -84,21 +85,21 @@ pub(super) fn open(
 
 impl SocketConnection {
     async fn serve(mut self) {
-        while let Ok(text) = self.next().await {
-            if self.turn(&text).await.is_err() {
+        while let Ok(message) = self.next().await {
+            if self.turn(&message).await.is_err() {
                 break;
             }
         }
     }
 
     /// The next request.
-    async fn next(&mut self) -> Result<String, SocketClosed> {
+    async fn next(&mut self) -> Result<SocketMessage, SocketClosed> {
         loop {
             if Instant::now() >= self.deadline {
                 return self.too_old().await;
             }
-            if let Some(text) = self.waiting.pop_front() {
-                return Ok(text);
+            if let Some(message) = self.waiting.pop_front() {
+                return Ok(message);
             }
             tokio::select! {
                 message = self.socket.recv() => self.heard(message).await?,
@@ -115,10 +116,10 @@ impl SocketConnection {
     }
 
     /// Answers a request.
-    async fn turn(&mut self, text: &str) -> Result<(), SocketClosed> {
-        let (request, generate) = match create(text) {
+    async fn turn(&mut self, asked: &SocketMessage) -> Result<(), SocketClosed> {
+        let (request, generate) = match asked.request() {
             Ok(request) => request,
-            Err(error) => return self.refuse(&error).await,
+            Err(error) => return self.refuse(asked, &error).await,
         };
         let previous = request.previous_response_id.clone();
         let prepared = Box::pin(prepare(
@@ -136,18 +137,18 @@ impl SocketConnection {
         };
         let mut job = match (prepared, elsewhere) {
             (Ok(job), _) => job,
-            (Err(_), Some(holder)) => return self.relay(&holder, text).await,
+            (Err(_), Some(holder)) => return self.relay(&holder, asked).await,
             (Err(error), None) => {
                 self.forget(previous.as_deref());
-                return self.refuse(&error).await;
+                return self.refuse(asked, &error).await;
             }
         };
-        job.generate = generate;
+        job.generate &= generate;
         job.turn = job.turn.asking();
         if job.request.store
             && let Err(error) = keep::begun(&self.gateway, &job.owner, &job.request, &job.response).await
         {
-            return self.refuse(&error).await;
+            return self.refuse(asked, &error).await;
         }
         let (sender, mut events) = mpsc::channel(WAITING);
         let played = self.gateway.tasks.spawn(
@@ -157,7 +158,7 @@ impl SocketConnection {
         loop {
             tokio::select! {
                 event = events.recv() => match event {
-                    Some(event) => self.send(Message::Text(event.json().into())).await?,
+                    Some(event) => self.send(Message::Text(asked.answer(event.json()).into())).await?,
                     None => break,
                 },
                 message = self.socket.recv() => self.heard(message).await?,
@@ -183,44 +184,48 @@ impl SocketConnection {
     }
 
     /// Lets another gateway answer this request and all that follow.
-    async fn relay(&mut self, holder: &HoldingGateway, text: &str) -> Result<(), SocketClosed> {
-        let unanswered: Vec<_> = [text.to_owned()]
+    async fn relay(&mut self, holder: &HoldingGateway, asked: &SocketMessage) -> Result<(), SocketClosed> {
+        let unanswered: Vec<_> = [asked.text.clone()]
             .into_iter()
-            .chain(self.waiting.drain(..))
+            .chain(self.waiting.drain(..).map(|message| message.text))
             .collect();
         let relayed = replicas::relay(&self.gateway, holder, &self.headers, &mut self.socket, unanswered);
         match relayed.await {
             Ok(()) => Err(SocketClosed),
-            Err(error) => self.refuse(&error).await,
+            Err(error) => self.refuse(asked, &error).await,
         }
     }
 
     /// Notes a request that comes while another is answered.
     async fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), SocketClosed> {
         match message {
-            Some(Ok(Message::Text(text))) if self.waiting.len() < MAX_WAITING => {
-                self.waiting.push_back(text.as_str().to_owned());
-                Ok(())
-            }
-            Some(Ok(Message::Text(_))) => {
-                let message =
-                    format!("{MAX_WAITING} requests wait already; send the next when one is answered");
-                self.refuse(&ApiError {
-                    kind: ErrorKind::TooManyRequests,
-                    code: Some("rate_limit_exceeded".to_owned()),
-                    message,
-                    param: None,
-                })
-                .await
-            }
+            Some(Ok(Message::Text(text))) => self.said(SocketMessage::of(text.as_str())).await,
             Some(Ok(Message::Binary(_))) => {
                 let message = "messages have to be text, and JSON";
-                self.refuse(&ApiError::invalid("type", "invalid_type", message))
-                    .await
+                let error = ApiError::invalid("type", "invalid_type", message);
+                self.refuse(&SocketMessage::default(), &error).await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
             Some(Ok(Message::Close(_)) | Err(_)) | None => Err(SocketClosed),
         }
+    }
+
+    /// Answers input for a response that runs, and lets other requests wait.
+    async fn said(&mut self, message: SocketMessage) -> Result<(), SocketClosed> {
+        if let Some(answer) = message.steering() {
+            return self.send(Message::Text(answer.to_string().into())).await;
+        }
+        if self.waiting.len() < MAX_WAITING {
+            self.waiting.push_back(message);
+            return Ok(());
+        }
+        let error = ApiError {
+            kind: ErrorKind::TooManyRequests,
+            code: Some("rate_limit_exceeded".to_owned()),
+            message: format!("{MAX_WAITING} requests wait already; send the next when one is answered"),
+            param: None,
+        };
+        self.refuse(&message, &error).await
     }
 
     /// A continuation that failed leaves nothing to go on from, unless it is stored.
@@ -228,7 +233,7 @@ impl SocketConnection {
         self.memory.take_if(|memory| Some(memory.id.as_str()) == previous);
     }
 
-    async fn too_old(&mut self) -> Result<String, SocketClosed> {
+    async fn too_old(&mut self) -> Result<SocketMessage, SocketClosed> {
         let limit = self.gateway.options.responses.socket_timeout;
         let error = ApiError {
             kind: ErrorKind::InvalidRequestError,
@@ -239,17 +244,18 @@ impl SocketConnection {
             ),
             param: None,
         };
-        self.refuse(&error).await?;
+        self.refuse(&SocketMessage::default(), &error).await?;
         self.close(close_code::NORMAL, "open for too long").await;
         Err(SocketClosed)
     }
 
     /// Tells what is wrong with a request.
-    async fn refuse(&mut self, error: &ApiError) -> Result<(), SocketClosed> {
+    async fn refuse(&mut self, asked: &SocketMessage, error: &ApiError) -> Result<(), SocketClosed> {
         let mut envelope = json!(error);
         envelope["type"] = json!("error");
         envelope["status"] = json!(error.status());
-        self.send(Message::Text(envelope.to_string().into())).await
+        self.send(Message::Text(asked.answer(envelope.to_string()).into()))
+            .await
     }
 
     /// Sends a message, unless the client does not read for too long.
@@ -272,22 +278,4 @@ impl SocketConnection {
         )
         .await;
     }
-}
-
-/// A request, and whether the model is asked: not if it says `generate: false`, which makes a
-/// conversation ready to be gone on from.
-fn create(text: &str) -> Result<(ResponseRequest, bool), ApiError> {
-    let mut request = ResponseRequest::parse(text.as_bytes(), &mut Ids::random());
-    // What is wrong is told in this order: the JSON, then its type, then the request.
-    let body: Value = serde_json::from_str(text).unwrap_or_default();
-    if body.is_object() && body["type"] != "response.create" {
-        let message = "`type` has to be `response.create`: it is the one message that clients send";
-        return Err(ApiError::invalid("type", "invalid_value", message));
-    }
-    if let Ok(request) = &mut request {
-        // Here every response is streamed, and none goes on without its connection.
-        request.stream = true;
-        request.background = false;
-    }
-    Ok((request?, body["generate"] != false))
 }

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use cellblock_agent::provider::chat;
+use cellblock_agent::provider::count_tokens;
 use cellblock_agent::turn::told;
 use cellblock_agent::wire::{ApiError, Dialect, Ids, ResponseRequest};
 use serde_json::{Value, json};
@@ -45,14 +45,9 @@ pub(super) async fn counted(
         .turn
         .first(&job.request, job.response, job.conversation)
         .await?;
-    let counted = provider
-        .count(asked.clone())
+    count_tokens(&*provider, asked)
         .await
-        .map_err(|error| told(&error))?;
-    Ok(match counted {
-        Some(tokens) => (tokens, "provider"),
-        None => (chat::estimate(&asked).map_err(|error| told(&error))?, "estimate"),
-    })
+        .map_err(|error| told(&error))
 }
 
 /// The request, which may leave its input out, and is never answered.
@@ -64,7 +59,7 @@ fn request(body: &[u8]) -> Result<ResponseRequest, ApiError> {
     if fields.get("input").is_none_or(Value::is_null) {
         fields.insert("input".to_owned(), json!([]));
     }
-    for field in ["stream", "background", "store"] {
+    for field in ["stream", "background", "background_options", "store"] {
         fields.remove(field);
     }
     ResponseRequest::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)

@@ -3,7 +3,8 @@
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
-use crate::support::{Server, block_on, scripted, told};
+use crate::order::Order;
+use crate::support::{Server, block_on, events, names, scripted, told, types};
 
 async fn compact(server: &Server, fields: Value) -> Value {
     let mut body = fields;
@@ -103,5 +104,175 @@ fn a_compaction_needs_a_model_and_something_to_compact() {
             .post("responses/compact", &json!({"model": "m", "input": "x"}))
             .await;
         assert_eq!(got.error(), (500, "server_error"));
+    });
+}
+
+/// A compaction that a turn makes of a conversation that is longer than this.
+fn over(threshold: u64) -> Value {
+    json!([{"type": "compaction", "compact_threshold": threshold}])
+}
+
+const SHORT: &str = "user: (Everything that was said before this, in short:)\nThe user is Ann.";
+
+#[test]
+fn a_turn_compacts_a_long_conversation_before_its_model_continues() {
+    block_on(async {
+        let answers = [
+            ScriptedAnswer::new().text(&"long ".repeat(2_000)),
+            ScriptedAnswer::new().text("The user is Ann."),
+            ScriptedAnswer::new().text("Ann"),
+            ScriptedAnswer::new().text("once more"),
+            ScriptedAnswer::new().text("by reference"),
+            ScriptedAnswer::new().text("whole"),
+        ];
+        let (server, provider) = scripted(answers).await;
+        let developer = json!({"role": "developer", "content": "be kind"});
+        let user = |text: &str| json!({"role": "user", "content": text});
+        let first = server
+            .create(json!({"input": [developer, user("I am Ann.")]}))
+            .await
+            .ok();
+        let second = server
+            .create(json!({
+                "input": "Who am I?", "previous_response_id": first["id"], "context_management": over(1_000),
+            }))
+            .await
+            .ok();
+        assert_eq!(types(&second["output"]), ["compaction", "message"]);
+        assert_eq!(second["output"][1]["content"][0]["text"], "Ann");
+        let asked = |index: usize| told(&json!(provider.asked()[index].items));
+        assert!(asked(1).last().unwrap().starts_with("user: Write a summary"));
+        assert_eq!(asked(2), ["developer: be kind", SHORT, "user: Who am I?"]);
+        // The summary stays in the place of what it replaces, whichever way the client goes on.
+        server
+            .create(json!({"input": "and now?", "previous_response_id": second["id"]}))
+            .await
+            .ok();
+        let kept = [
+            "developer: be kind",
+            SHORT,
+            "user: Who am I?",
+            "assistant: Ann",
+            "user: and now?",
+        ];
+        assert_eq!(asked(3), kept);
+        let reference = json!({"type": "item_reference", "id": second["output"][0]["id"]});
+        server
+            .create(json!({"input": [user("I am Ann."), reference, user("and now?")]}))
+            .await
+            .ok();
+        assert_eq!(asked(4), [SHORT, "user: and now?"]);
+        let [compaction, answer] = &second["output"].as_array().unwrap()[..] else {
+            panic!("{second}")
+        };
+        server
+            .create(
+                json!({"input": [user("I am Ann."), compaction, answer, user("and now?")], "store": false}),
+            )
+            .await
+            .ok();
+        assert_eq!(asked(5), [SHORT, "assistant: Ann", "user: and now?"]);
+        // Nobody else can read it.
+        let stolen = server.of("bob").create(json!({"input": [compaction]})).await;
+        assert_eq!(stolen.error(), (400, "invalid_encrypted_content"));
+    });
+}
+
+#[test]
+fn results_of_functions_are_compacted_and_the_question_stays() {
+    block_on(async {
+        let answers = [
+            ScriptedAnswer::new().text("The user is Ann."),
+            ScriptedAnswer::new().text("done"),
+        ];
+        let (server, provider) = scripted(answers).await;
+        let stream = server
+            .stream(json!({
+                "input": [
+                    {"role": "user", "content": "Look it up."},
+                    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+                    {"type": "function_call_output", "call_id": "c1", "output": "x".repeat(8_000)},
+                ],
+                "context_management": over(1_000),
+            }))
+            .await;
+        let events = events(&stream.text().await.unwrap());
+        Order::check(&events).unwrap();
+        assert_eq!(
+            names(&events)[2..5],
+            [
+                "response.output_item.added",
+                "response.compaction.compacting",
+                "response.output_item.done"
+            ]
+        );
+        let asked = provider.asked();
+        assert_eq!(asked.len(), 2);
+        assert_eq!(told(&json!(asked[1].items)), [SHORT, "user: Look it up."]);
+    });
+}
+
+#[test]
+fn a_conversation_below_its_threshold_or_with_one_question_is_not_compacted() {
+    block_on(async {
+        let answers = [
+            ScriptedAnswer::new().text("one"),
+            ScriptedAnswer::new().text("two"),
+        ];
+        let (server, provider) = scripted(answers).await;
+        for (input, threshold) in [("x".repeat(8_000), 1_000), ("short".to_owned(), 100_000)] {
+            let got = server
+                .create(json!({"input": input, "context_management": over(threshold)}))
+                .await
+                .ok();
+            assert_eq!(types(&got["output"]), ["message"]);
+        }
+        assert_eq!(provider.asked().len(), 2);
+    });
+}
+
+#[test]
+fn a_trigger_compacts_at_once_and_asks_for_no_answer() {
+    block_on(async {
+        let answers = [
+            ScriptedAnswer::new().text("Nice to meet you, Ann."),
+            ScriptedAnswer::new().text("The user is Ann."),
+            ScriptedAnswer::new().text("Ann"),
+        ];
+        let (server, provider) = scripted(answers).await;
+        let conversation = server.post("conversations", &json!({})).await.ok();
+        let id = &conversation["id"];
+        server
+            .create(json!({"input": "I am Ann.", "conversation": id}))
+            .await
+            .ok();
+        let compacted = server
+            .create(json!({"input": [{"type": "compaction_trigger"}], "conversation": id}))
+            .await
+            .ok();
+        assert_eq!(compacted["status"], "completed");
+        assert_eq!(types(&compacted["output"]), ["compaction"]);
+        server
+            .create(json!({"input": "Who am I?", "conversation": id}))
+            .await
+            .ok();
+        let asked = provider.asked();
+        assert_eq!(asked.len(), 3);
+        assert_eq!(told(&json!(asked[2].items)), [SHORT, "user: Who am I?"]);
+    });
+}
+
+#[test]
+fn a_turn_whose_model_writes_no_summary_fails() {
+    block_on(async {
+        let (server, _) = scripted([ScriptedAnswer::new()]).await;
+        let got = server
+            .create(json!({"input": [{"role": "user", "content": "x"}, {"type": "compaction_trigger"}]}))
+            .await;
+        assert_eq!(got.error(), (500, "server_error"));
+        assert_eq!(
+            got.body["error"]["message"],
+            "the model wrote no summary of the conversation"
+        );
     });
 }

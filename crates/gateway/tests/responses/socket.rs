@@ -387,3 +387,58 @@ fn without_an_upgrade_the_path_lists_the_callers_responses() {
         assert_eq!(after.error(), (400, "invalid_value"));
     });
 }
+
+#[test]
+fn events_have_the_lane_of_their_request() {
+    block_on(async {
+        let (server, _) = scripted([says("ok")]).await;
+        let mut socket = Socket::open(&server).await;
+        let events = socket.turn(json!({"input": "x", "stream_id": "left"})).await;
+        Order::check(&events).unwrap();
+        assert!(
+            events.iter().all(|event| event["stream_id"] == "left"),
+            "{events:?}"
+        );
+        let missing = json!({"input": "x", "stream_id": "right", "previous_response_id": "resp_none"});
+        let refused = socket.turn(missing).await;
+        assert_eq!(refused[0]["stream_id"], "right");
+        for lane in [json!(""), json!("x".repeat(129)), json!(7)] {
+            let (status, code) = socket.refused(json!({"input": "x", "stream_id": lane})).await;
+            assert_eq!((status, code.as_str()), (400, "invalid_value"));
+        }
+    });
+}
+
+#[test]
+fn input_for_a_response_that_runs_is_returned_while_it_runs() {
+    block_on(async {
+        let (server, _) = scripted([runs("c1", "while True: pass")]).await;
+        let mut socket = Socket::open(&server).await;
+        socket
+            .say(json!({"input": "x", "tools": interpreter_tool()}))
+            .await;
+        let id = socket.hear().await.unwrap()["response"]["id"].clone();
+        let steer = json!({"type": "response.steer", "previous_response_id": id, "input": "faster"});
+        for (message, code) in [
+            (steer, "steering_not_supported"),
+            (
+                json!({"type": "response.steer", "input": "faster"}),
+                "invalid_input",
+            ),
+        ] {
+            socket.0.send(Message::text(message.to_string())).await.unwrap();
+            let failed = loop {
+                let event = socket.hear().await.unwrap();
+                if event["type"] == "response.steer.failed" {
+                    break event;
+                }
+            };
+            assert_eq!(failed["error"]["code"], code);
+            assert_eq!(failed["steer"]["input"], "faster");
+            assert_eq!(
+                failed["steer"]["previous_response_id"],
+                message["previous_response_id"]
+            );
+        }
+    });
+}

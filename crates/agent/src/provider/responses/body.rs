@@ -32,6 +32,13 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     }
     let reasoning = shallow(json!(request.reasoning));
     set("reasoning", (reasoning != json!({})).then_some(reasoning));
+    set(
+        "prompt_cache_key",
+        request.prompt_cache_key.as_ref().map(|key| json!(key)),
+    );
+    for (key, value) in object(json!(request.prompt_cache)) {
+        set(&key, Some(value));
+    }
     // Models without reasoning reject this, so it is only sent on request.
     let include = json!(["reasoning.encrypted_content"]);
     set("include", request.reasoning.sealed.then_some(include));

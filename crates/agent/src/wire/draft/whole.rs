@@ -1,10 +1,10 @@
-//! Calls that the client gets whole, because it cannot use half of one.
+//! Calls and other items that the client gets whole, because it cannot use half of one.
 
 use super::Draft;
 use crate::wire::approval::McpApprovalRequest;
 use crate::wire::custom::CustomCall;
 use crate::wire::event::EventKind;
-use crate::wire::item::{Item, ItemStatus};
+use crate::wire::item::{Compaction, Item, ItemStatus};
 use crate::wire::local_shell::LocalShellCall;
 use crate::wire::patch::PatchCall;
 
@@ -24,6 +24,24 @@ impl Draft {
     /// Writes a whole request for approval, which has no other events.
     pub fn whole_approval_request(&mut self, request: McpApprovalRequest) {
         let index = self.add(Item::McpApprovalRequest(request));
+        self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes a whole compaction: half of one cannot be read.
+    pub fn whole_compaction(&mut self, id: String, encrypted_content: String) {
+        let index = self.add(Item::Compaction(Compaction {
+            id: id.clone(),
+            encrypted_content: String::new(),
+        }));
+        let (item_id, output_index) = self.at(index);
+        self.tell(EventKind::Compacting {
+            item_id,
+            output_index,
+        });
+        self.response.output[index] = Item::Compaction(Compaction {
+            id,
+            encrypted_content,
+        });
         self.close(index, ItemStatus::Completed);
     }
 

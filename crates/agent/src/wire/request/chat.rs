@@ -4,9 +4,10 @@ use cellblock_settings::json::INTEGER;
 use serde_json::Value;
 
 use super::fields::{Fields, RequestFields as _};
-use super::{ResponseRequest, SamplingSettings, messages, tools};
+use super::{CompactionRequest, ResponseRequest, SamplingSettings, messages, tools};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
+use crate::wire::prompt_cache::PromptCache;
 use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
 use crate::wire::tool::{AutoContainer, Container, Tool, ToolChoice, ToolName};
 
@@ -60,6 +61,7 @@ impl ChatRequest {
                 ..ReasoningOptions::default()
             },
             truncation: Truncation::Disabled,
+            compaction: CompactionRequest::default(),
             sampling: SamplingSettings {
                 stop: stop(&fields)?,
                 seed: fields.read("seed", INTEGER, Value::as_i64)?,
@@ -69,6 +71,7 @@ impl ChatRequest {
             service_tier: fields.text("service_tier")?,
             safety_identifier: fields.text("safety_identifier")?,
             prompt_cache_key: fields.text("prompt_cache_key")?,
+            prompt_cache: PromptCache::default(),
             user: fields.text("user")?,
         };
         Ok(Self {

@@ -11,12 +11,7 @@ use crate::wire::tool::{Tool, ToolName};
 
 /// Parses `{"type": "custom"}`.
 pub(super) fn tool(fields: &Fields<'_>) -> Result<CustomTool, ApiError> {
-    if fields.flag("async")? == Some(true) {
-        let path = fields.path("async");
-        let message =
-            format!("`{path}` is not supported: calls are answered in the next request; leave it out");
-        return Err(ApiError::invalid(path, "unsupported_parameter", message));
-    }
+    super::unsupported::asynchronous(fields)?;
     Ok(CustomTool {
         name: name(fields, "name")?,
         description: fields.text("description")?,

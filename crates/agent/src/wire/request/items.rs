@@ -1,4 +1,4 @@
-//! The input of a request: a text, or items, including those of earlier responses.
+//! Items of a request, including those of earlier responses.
 
 use serde_json::Value;
 
@@ -22,23 +22,6 @@ const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reason
                      `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
-/// Parses `input`.
-pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, ApiError> {
-    let text = match fields.get("input") {
-        None => return Err(fields.missing("input")),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(_)) => return list(fields, "input", MAX_ITEMS, ids),
-        Some(_) => return Err(fields.wrong("input", "a string or an array of items")),
-    };
-    Ok(vec![Item::Message(Message {
-        id: ids.mint("msg"),
-        status: ItemStatus::Completed,
-        role: Role::User,
-        content: vec![Part::InputText { text }],
-        phase: None,
-    })])
-}
-
 /// Parses a list of at most `most` items.
 pub(super) fn list(
     fields: &Fields<'_>,
@@ -46,15 +29,22 @@ pub(super) fn list(
     most: usize,
     ids: &mut Ids,
 ) -> Result<Vec<Item>, ApiError> {
+    bounded(fields, key, most)?;
+    fields.each(key, |fields| item(fields, ids))
+}
+
+/// Rejects a list of more than `most` items.
+pub(super) fn bounded(fields: &Fields<'_>, key: &str, most: usize) -> Result<(), ApiError> {
     let count = fields.list(key)?.len();
     if count > most {
         let message = format!("`{key}` has {count} items; at most {most} are allowed");
         return Err(ApiError::invalid(key, "array_above_max_length", message));
     }
-    fields.each(key, |fields| item(fields, ids))
+    Ok(())
 }
 
-fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
+/// Parses an item.
+pub(super) fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
     let kind = fields.text("type")?;
     // SDKs omit the type of messages.
     let kind = match kind.as_deref() {
@@ -128,7 +118,10 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
         "item_reference" => Item::ItemReference(ItemReference {
             id: fields.required("id")?,
         }),
-        other => return Err(fields.unknown("type", other, KINDS)),
+        other => {
+            let known = super::unsupported::item(fields, other);
+            return Err(known.unwrap_or_else(|| fields.unknown("type", other, KINDS)));
+        }
     })
 }
 

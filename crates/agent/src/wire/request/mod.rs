@@ -3,9 +3,12 @@
 mod anthropic;
 mod approval;
 mod chat;
+mod compaction;
 mod conversation;
 mod custom;
 mod fields;
+mod hints;
+mod input;
 mod items;
 mod local_shell;
 mod mcp;
@@ -17,6 +20,7 @@ mod sampling;
 mod shell;
 mod skills;
 mod tools;
+mod unsupported;
 
 use std::collections::BTreeMap;
 
@@ -24,15 +28,18 @@ use serde_json::Value;
 
 pub use anthropic::{COMMANDS, MessagesRequest};
 pub use chat::ChatRequest;
+pub use compaction::CompactionRequest;
 pub use conversation::ConversationRequest;
 pub use network::NetworkAllowlist;
 pub use sampling::SamplingSettings;
 
 use fields::{Fields, RequestFields as _};
+use input::RequestInput;
 
 use super::error::{ApiError, ErrorKind};
 use super::id::Ids;
 use super::item::Item;
+use super::prompt_cache::PromptCache;
 use super::response::{ReasoningOptions, Text, TextFormat, Truncation};
 use super::tool::{Tool, ToolChoice};
 
@@ -79,6 +86,8 @@ pub struct ResponseRequest {
     pub reasoning: ReasoningOptions,
     /// Whether a conversation that is too long may be truncated.
     pub truncation: Truncation,
+    /// Whether the conversation is compacted.
+    pub compaction: CompactionRequest,
     /// Sampling settings.
     pub sampling: SamplingSettings,
     /// Number of alternatives with probabilities, 0 to 20.
@@ -89,6 +98,8 @@ pub struct ResponseRequest {
     pub safety_identifier: Option<String>,
     /// The client's key for cached prompts.
     pub prompt_cache_key: Option<String>,
+    /// Other hints for cached prompts.
+    pub prompt_cache: PromptCache,
     /// The client's older name for its user.
     pub user: Option<String>,
 }
@@ -107,7 +118,8 @@ impl ResponseRequest {
     }
 
     fn read(fields: &Fields<'_>, ids: &mut Ids) -> Result<Self, ApiError> {
-        unsupported(fields)?;
+        unsupported::fields(fields)?;
+        hints::check(fields)?;
         let tools = tools::tools(fields, tools::tool)?;
         let background = fields.flag("background")?.unwrap_or(false);
         let store = fields.flag("store")?.unwrap_or(true);
@@ -119,9 +131,13 @@ impl ResponseRequest {
         // In range and without a fraction.
         fields.number("top_logprobs", 0.0, 20.0)?;
         let top_logprobs = fields.count("top_logprobs", 0)?;
+        let input = RequestInput::of(fields, ids)?;
+        let (mut text, mut reasoning) = (text(fields)?, reasoning(fields)?);
+        text.format = input.format.unwrap_or(text.format);
+        reasoning.effort = input.effort.or(reasoning.effort);
         Ok(Self {
             model: fields.required("model")?,
-            input: items::input(fields, ids)?,
+            input: input.items,
             instructions: fields.text("instructions")?,
             tool_choice: tools::choice(fields, &tools, tools::chosen)?,
             tools,
@@ -135,14 +151,19 @@ impl ResponseRequest {
             background,
             include: fields.texts("include")?,
             metadata: fields.notes("metadata")?,
-            text: text(fields)?,
-            reasoning: reasoning(fields)?,
+            text,
+            reasoning,
             truncation: truncation(fields)?,
+            compaction: CompactionRequest {
+                now: input.compacts,
+                threshold: compaction::threshold(fields)?,
+            },
             sampling: SamplingSettings::read(fields)?,
             top_logprobs: top_logprobs.and_then(|count| u32::try_from(count).ok()),
             service_tier: fields.text("service_tier")?,
             safety_identifier: fields.text("safety_identifier")?,
             prompt_cache_key: fields.text("prompt_cache_key")?,
+            prompt_cache: hints::prompt_cache(fields)?,
             user: fields.text("user")?,
         })
     }
@@ -164,15 +185,6 @@ fn top(body: &Value) -> Result<Fields<'_>, ApiError> {
         param: None,
         ..error
     })
-}
-
-/// Rejects fields that would change the answer if they were ignored, with the alternative.
-fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
-    if fields.get("prompt").is_some() {
-        let reason = "is not supported: there are no stored prompts here; send `instructions` and `input`";
-        return Err(fields.invalid("prompt", "unsupported_parameter", reason));
-    }
-    Ok(())
 }
 
 /// Parses the conversation that a request continues: its id, or an object with it.
@@ -213,6 +225,8 @@ fn reasoning(fields: &Fields<'_>) -> Result<ReasoningOptions, ApiError> {
     Ok(ReasoningOptions {
         effort: fields.text("effort")?,
         summary: fields.text("summary")?,
+        context: fields.text("context")?,
+        mode: fields.text("mode")?,
         sealed,
     })
 }

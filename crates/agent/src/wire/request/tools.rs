@@ -101,6 +101,7 @@ pub(super) fn namespace(fields: &Fields<'_>) -> Result<Option<String>, ApiError>
 
 /// Parses `{"type": "function"}`.
 pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
+    super::unsupported::asynchronous(fields)?;
     Ok(Function {
         name: name(fields, "name")?,
         description: fields.text("description")?,

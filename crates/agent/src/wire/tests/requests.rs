@@ -126,6 +126,118 @@ fn a_text_of_the_assistant_is_one_of_the_model() {
     assert_eq!(message.content, [Part::output_text("a")]);
 }
 
+#[test]
+fn settings_among_the_items_are_those_of_the_request() {
+    let request = parse(&json!({
+        "model": "m",
+        "reasoning": {"effort": "low", "mode": "pro", "context": "all_turns"},
+        "input": [
+            {"type": "configuration_update", "reasoning": {"effort": "high"}},
+            {"role": "user", "content": "one"},
+            {"type": "configuration_update", "text": {"format": {"type": "json_object"}}},
+            {"type": "compaction_trigger", "id": "x"},
+        ],
+        "context_management": [{"type": "compaction", "compact_threshold": 5000}],
+    }))
+    .unwrap();
+    assert_eq!(request.input.len(), 1);
+    assert!(request.compaction.now);
+    assert_eq!(request.compaction.threshold, Some(5000));
+    assert_eq!(json!(request.text.format), json!({"type": "json_object"}));
+    assert_eq!(
+        json!(request.reasoning),
+        json!({"effort": "high", "summary": null, "context": "all_turns", "mode": "pro"})
+    );
+}
+
+#[test]
+fn hints_are_checked_and_those_for_a_cache_are_repeated() {
+    let request = parse(&json!({
+        "model": "m", "input": "x", "background": true, "prompt_cache_retention": "24h",
+        "prompt_cache_options": {"ttl": "12h", "comparison_response_id": "resp_0"},
+        "background_options": {"completion_window": "8h", "continuation_id": "c"},
+        "access_programs": {"cyber": "standard"}, "image": {"context_compression": "auto"},
+        "moderation": {"model": "o", "policy": {"input": {"mode": "score"}, "output": null}},
+    }))
+    .unwrap();
+    assert!(!request.prompt_cache.prewarms());
+    let response = json!(Response::new(&request, "resp_1".to_owned(), 1));
+    assert_eq!(response["prompt_cache_retention"], "24h");
+    assert_eq!(
+        response["prompt_cache_options"],
+        json!({"mode": "implicit", "ttl": "12h"})
+    );
+    let prewarm = json!({"model": "m", "input": "x", "prompt_cache_options": {"prewarm": true}});
+    assert!(parse(&prewarm).unwrap().prompt_cache.prewarms());
+}
+
+#[test]
+fn what_is_known_and_not_served_is_rejected_by_its_name() {
+    let block = json!({"model": "o", "policy": {"output": {"mode": "block"}}});
+    let item = |kind: &str| json!({"input": [{"type": kind}, {"role": "user", "content": "x"}]});
+    for (change, code, param) in [
+        (
+            json!({"moderation": block}),
+            "unsupported_parameter",
+            "moderation.policy.output.mode",
+        ),
+        (item("additional_tools"), "unsupported_parameter", "input[0].type"),
+        (
+            item("computer_call_output"),
+            "unsupported_parameter",
+            "input[0].type",
+        ),
+        (
+            item("compaction_trigger"),
+            "unsupported_parameter",
+            "input[0].type",
+        ),
+        (
+            json!({"tools": [{"type": "function", "name": "f", "async": true}]}),
+            "unsupported_parameter",
+            "tools[0].async",
+        ),
+        (
+            json!({"background": true, "stream": true, "background_options": {"completion_window": "2h"}}),
+            "invalid_value",
+            "background_options.completion_window",
+        ),
+        (
+            json!({"context_management": [{"type": "compaction", "compact_threshold": 999}]}),
+            "invalid_value",
+            "context_management[0].compact_threshold",
+        ),
+        (
+            json!({"context_management": [{"type": "clearing"}]}),
+            "invalid_value",
+            "context_management[0].type",
+        ),
+        (
+            json!({"context_management": [{"type": "compaction"}, {"type": "compaction"}]}),
+            "array_above_max_length",
+            "context_management",
+        ),
+        (
+            json!({"prompt_cache_options": {"ttl": "1h"}}),
+            "invalid_value",
+            "prompt_cache_options.ttl",
+        ),
+        (
+            json!({"prompt_cache_retention": 24}),
+            "invalid_type",
+            "prompt_cache_retention",
+        ),
+        (json!({"image": "small"}), "invalid_type", "image"),
+    ] {
+        let error = refused(&change);
+        assert_eq!(
+            (error.code.as_deref(), error.param.as_deref()),
+            (Some(code), Some(param)),
+            "{change}"
+        );
+    }
+}
+
 fn refused(change: &Value) -> ApiError {
     let mut body = json!({"model": "m", "input": "x"});
     for (key, value) in change.as_object().unwrap() {

@@ -23,6 +23,9 @@ pub(crate) struct ConversationSummary {
     /// The container that it has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) container: Option<String>,
+    /// Whether it replaces everything that was said before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) replaces: bool,
 }
 
 /// A key that seals and opens.
@@ -74,8 +77,11 @@ impl Seal {
             return serde_json::from_slice(text).ok();
         }
         let summary = String::from_utf8(text.to_vec()).ok()?;
-        let container = None;
-        Some(ConversationSummary { summary, container })
+        Some(ConversationSummary {
+            summary,
+            container: None,
+            replaces: false,
+        })
     }
 }
 
@@ -102,6 +108,7 @@ mod tests {
         let compacted = ConversationSummary {
             summary: "the secret is cobalt".to_owned(),
             container: Some("cntr_1".to_owned()),
+            replaces: true,
         };
         let sealed = seal.close("ann", &compacted).unwrap();
         assert_eq!(seal.open("ann", &sealed).unwrap(), compacted);
@@ -130,6 +137,7 @@ mod tests {
         let compacted = ConversationSummary {
             summary: "x".to_owned(),
             container: None,
+            replaces: false,
         };
         assert_ne!(
             seal.close("ann", &compacted).unwrap(),

@@ -47,6 +47,20 @@ fn script() -> Script {
                 text("Done."),
             ]),
         ),
+        (
+            "use the skill",
+            json!([
+                calls(
+                    "bash_code_execution",
+                    json!({"command": "cat /skills/greeter/README.md"})
+                ),
+                calls(
+                    "bash_code_execution",
+                    json!({"command": "cat /skills/greeter/SKILL.md; sh /skills/greeter/greet.sh"})
+                ),
+                text("Greeted."),
+            ]),
+        ),
         ("the price", json!([python(price), text("It is 84.")])),
         ("fail", json!([{"fail": {"status": 500}}])),
     ];

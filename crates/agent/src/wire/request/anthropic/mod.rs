@@ -15,10 +15,11 @@ use serde_json::Value;
 
 use super::fields::{Fields, RequestFields as _};
 use super::skills;
-use super::{ResponseRequest, SamplingSettings};
+use super::{CompactionRequest, ResponseRequest, SamplingSettings};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::Item;
+use crate::wire::prompt_cache::PromptCache;
 use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
 use crate::wire::skill::SkillRequest;
 
@@ -108,6 +109,7 @@ impl MessagesRequest {
                 ..ReasoningOptions::default()
             },
             truncation: Truncation::Disabled,
+            compaction: CompactionRequest::default(),
             sampling: SamplingSettings {
                 temperature: fields.number("temperature", 0.0, 1.0)?,
                 top_p: fields.number("top_p", 0.0, 1.0)?,
@@ -118,6 +120,7 @@ impl MessagesRequest {
             service_tier: None,
             safety_identifier: None,
             prompt_cache_key: None,
+            prompt_cache: PromptCache::default(),
             user,
         };
         Ok(Self {

@@ -1,0 +1,180 @@
+//! Summaries of conversations, which the model itself writes, and from which it continues.
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+
+use crate::provider::{ModelEvent, ModelRequest, Provider, ProviderError};
+use crate::wire::{ApiError, Ids, Item, ItemStatus, Message, Part, Role, TokenUsage};
+
+/// Instructions for the model.
+const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it \
+                    and will see nothing else of it. Keep what the user wants and has said about \
+                    themselves, decisions, facts, names, numbers, code and its results, files and where \
+                    they are, what is done and what is open. Write plain text. Do not answer the user and \
+                    do not call tools.";
+
+/// Maximum number of bytes of a summary.
+const MAX_SUMMARY: usize = 1 << 20;
+
+/// First line of a summary that a client puts where it wants.
+const ADDED: &str = "(What was said before, in short:)\n";
+/// First line of a summary that a turn has made: the model reads nothing that was said before it.
+const REPLACING: &str = "(Everything that was said before this, in short:)\n";
+
+/// Seal that makes a summary unreadable for everyone except its server.
+pub trait SummarySeal: Send + Sync {
+    /// Seals a summary. `output` is the response's output so far.
+    fn seal<'a>(&'a self, summary: &'a str, output: &'a [Item]) -> BoxFuture<'a, Result<String, ApiError>>;
+}
+
+/// Lets a model summarize the conversation of a request, which offers no tools, and returns the
+/// summary.
+pub async fn summarize(
+    provider: &dyn Provider,
+    request: ModelRequest,
+) -> Result<(String, TokenUsage), ProviderError> {
+    let mut items = request.items;
+    items.push(said(Ids::random().mint("msg"), TASK.to_owned()));
+    let asked = ModelRequest {
+        instructions: request.instructions,
+        reasoning: request.reasoning,
+        ..ModelRequest::new(request.model, items)
+    };
+    let mut answer = provider.stream(asked).await?;
+    let (mut text, mut usage) = (String::new(), TokenUsage::default());
+    while let Some(event) = answer.next().await {
+        match event? {
+            ModelEvent::Text(delta) => {
+                if text.len() + delta.len() > MAX_SUMMARY {
+                    let limit = MAX_SUMMARY;
+                    return Err(ProviderError::TooLarge {
+                        what: "the summary",
+                        limit,
+                    });
+                }
+                text.push_str(&delta);
+            }
+            ModelEvent::Usage(more) => usage += more,
+            _ => {}
+        }
+    }
+    if text.trim().is_empty() {
+        return Err(ProviderError::NoSummary);
+    }
+    Ok((text, usage))
+}
+
+/// Returns a summary as a model reads it. One that replaces what was said before is followed by no
+/// earlier item.
+pub fn summary_item(id: String, summary: &str, replaces: bool) -> Item {
+    let first = if replaces { REPLACING } else { ADDED };
+    said(id, format!("{first}{summary}"))
+}
+
+/// Returns what a model reads of a conversation: if a summary replaces its beginning, what the
+/// application said there, the summary, and what comes after it.
+pub fn since_summary(mut items: Vec<Item>) -> Vec<Item> {
+    if let Some(place) = items.iter().rposition(replaces) {
+        let rest = items.split_off(place);
+        items.retain(is_of_application);
+        items.extend(rest);
+    }
+    items
+}
+
+/// Returns what the user said last, unless a summary has it.
+pub(super) fn question(items: &[Item]) -> Option<&Item> {
+    let is_of_user = |item: &&Item| matches!(item, Item::Message(message) if message.role == Role::User);
+    items.iter().rev().find(is_of_user).filter(|item| !replaces(item))
+}
+
+/// Returns whether a conversation, as a model reads it, has more than a question or what its last
+/// summary has left.
+pub(super) fn can_shrink(items: &[Item]) -> bool {
+    let said = items
+        .iter()
+        .filter(|item| !is_of_application(item) && !replaces(item));
+    said.count() > 1
+}
+
+/// Templates of many models reject other roles in the middle of a conversation.
+fn said(id: String, text: String) -> Item {
+    Item::Message(Message {
+        id,
+        status: ItemStatus::Completed,
+        role: Role::User,
+        content: vec![Part::InputText { text }],
+        phase: None,
+    })
+}
+
+fn is_of_application(item: &Item) -> bool {
+    matches!(item, Item::Message(message) if matches!(message.role, Role::System | Role::Developer))
+}
+
+/// Returns whether an item is a summary that replaces what was said before it. A client that writes such
+/// an item only hides its own conversation.
+fn replaces(item: &Item) -> bool {
+    let Item::Message(message) = item else {
+        return false;
+    };
+    let begins = |part: &Part| matches!(part, Part::InputText { text } if text.starts_with(REPLACING));
+    message.role == Role::User
+        && message.id.starts_with("cmp_")
+        && message.content.first().is_some_and(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::ResponseRequest;
+
+    fn items(input: &serde_json::Value) -> Vec<Item> {
+        let body = json!({"model": "m", "input": input}).to_string();
+        let request = ResponseRequest::parse(body.as_bytes(), &mut Ids::counted());
+        request.unwrap().input
+    }
+
+    fn texts(items: &[Item]) -> Vec<String> {
+        let text = |item: &Item| json!(item)["content"][0]["text"].as_str().unwrap().to_owned();
+        items.iter().map(text).collect()
+    }
+
+    #[test]
+    fn only_a_summary_of_a_turn_replaces_what_was_said_before() {
+        let mut said = items(&json!([
+            {"role": "developer", "content": "be kind"},
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": "two"},
+        ]));
+        said.push(summary_item("cmp_1".to_owned(), "short", false));
+        assert_eq!(since_summary(said.clone()), said);
+        said.push(summary_item("cmp_2".to_owned(), "shorter", true));
+        said.extend(items(&json!([{"role": "user", "content": "three"}])));
+        let read = since_summary(said.clone());
+        assert_eq!(
+            texts(&read),
+            [
+                "be kind",
+                "(Everything that was said before this, in short:)\nshorter",
+                "three"
+            ]
+        );
+        assert_eq!(texts(&[question(&read).unwrap().clone()]), ["three"]);
+        assert!(!can_shrink(&read));
+        assert!(can_shrink(&said));
+    }
+
+    #[test]
+    fn a_message_of_a_client_that_reads_like_a_summary_replaces_nothing() {
+        let text = format!("{REPLACING}mine");
+        let said = items(&json!([
+            {"role": "user", "content": "one"},
+            {"role": "user", "content": text},
+            {"role": "assistant", "id": "cmp_1", "content": text},
+        ]));
+        assert_eq!(since_summary(said.clone()), said);
+    }
+}
