@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from . import _display
 from ._errors import CellblockError, CellError
 from ._http import Server
+from ._operations import READ_ARTIFACT, READ_ROWS
 
 _Kind = TypeVar("_Kind", bound="Output")
 
@@ -45,7 +48,11 @@ class Output:
         if reference is None:
             note = self.data.get("note")
             raise CellblockError(f"the {self.type} has no {what}" + (f": {note}" if note else ""))
-        return self._server.bytes(f"/v1/artifacts/{reference['sha256']}")
+        return self._server.call(READ_ARTIFACT, sha256=reference["sha256"])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Shows it in a notebook."""
+        return _display.bundle([self.data], lambda it: self._artifact(it, "picture"))
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,17 @@ class Table(Output):
     def parquet(self) -> bytes:
         """Its rows as a Parquet file."""
         return self._artifact(self.data.get("table"), "stored rows")
+
+    def page(self, offset: int = 0, limit: int = 1000, *, sort: int | None = None, descending: bool = False) -> list[list[Any]]:
+        """Its rows from `offset` on, at most `limit` (10,000 is the maximum), without fetching all of them. Long cells are cut.
+
+        `sort` is the index of a column, from 0, by which all rows are sorted first. Counts as a cell.
+        """
+        if self.data.get("table") is None:
+            self._artifact(None, "stored rows")
+        query = {"offset": offset, "limit": limit, "sort": sort, "descending": descending or None}
+        rows = json.loads(self._server.call(READ_ROWS, query=query, sha256=self.data["table"]["sha256"]))["rows"]
+        return list(rows)
 
     def to_pandas(self) -> Any:
         """Its rows as a pandas data frame, or a series if it was one. Needs pandas and pyarrow."""
@@ -140,6 +158,13 @@ class Figure(Output):
 class Chart(Figure):
     """A chart as a specification with its rows."""
 
+    def export(self, format: str) -> bytes:
+        """The chart as `png`, `svg`, `html` (a page that needs no network) or `vega-lite`. Counts as a cell."""
+        document = self.data.get("document")
+        if document is None:
+            self._artifact(None, "stored specification")
+        return self._server.call(READ_ARTIFACT, query={"format": format}, sha256=(document or {})["sha256"])
+
 
 @dataclass(frozen=True)
 class File:
@@ -153,7 +178,7 @@ class File:
 
     def read(self) -> bytes:
         """Its content."""
-        return self._server.bytes(f"/v1/artifacts/{self.sha256}")
+        return self._server.call(READ_ARTIFACT, sha256=self.sha256)
 
     def save(self, to: str | Path = ".") -> Path:
         """Writes it to a file, or to a folder under its own name, and returns the path."""
@@ -186,13 +211,14 @@ class Result:
     stdout: str
     stderr: str
     data: dict[str, Any] = field(repr=False)
+    _server: Server | None = field(default=None, repr=False)
 
     @classmethod
     def read(cls, data: dict[str, Any], server: Server) -> Result:
         """Reads the API's object."""
         files = [File(it["name"], it["path"], it["bytes"], it["sha256"], server) for it in data["files"]]
         outputs = [output(it, server) for it in data["outputs"]]
-        return cls(data["outcome"], outputs, files, data["stdout"], data["stderr"], data)
+        return cls(data["outcome"], outputs, files, data["stdout"], data["stderr"], data, server)
 
     @property
     def ok(self) -> bool:
@@ -242,6 +268,16 @@ class Result:
         if figure.media_type != "image/png":
             raise CellblockError(f"the figure is {figure.media_type or 'without a picture'}, not image/png")
         return figure.picture
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Shows the text, the outputs and the error in a notebook."""
+        server = self._server
+        return _display.bundle(
+            self.data["outputs"],
+            lambda reference: server.call(READ_ARTIFACT, sha256=reference["sha256"]) if server else b"",
+            before=[self.stdout, self.stderr],
+            after=None if self.ok or any(it.type == "exception" for it in self.outputs) else self.describe_error(),
+        )
 
     def _last(self, kind: type[_Kind], what: str) -> _Kind:
         self.check()

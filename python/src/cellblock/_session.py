@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _local
+from . import _local, types
+from . import _operations as api
+from ._branches import Branches, cell
+from ._contents import Contents
 from ._errors import CellblockError, ServerError
+from ._handle import given
 from ._http import Server
+from ._process import Programs
 from ._results import Result
 from ._shell import Shell
 
+if TYPE_CHECKING:
+    from ._client import Client
 
-class Session:
+
+class Session(Branches, Contents, Programs):
     """A sandbox whose variables live until it ends.
 
     Without `url`, Cellblock runs on this machine: the program is started with the first session of this process and ended with the last.
     With `url` (and `key`, if the server wants one), the sandbox is on that server.
 
-    `image` names the image to start from (only without `url`), `idle_timeout` the seconds without a request after which the session ends,
-    `limits` the sandbox's limits, and `network` the network that code can use, `none`, `loopback` or `egress`, as in `POST /v1/sessions`.
+    `image` names the image to start from (only without `url`). `id` names a session of the server that this one continues, instead of
+    starting another. The other arguments are the fields of `POST /v1/sessions`:
 
-    `id` names a session of the server that this one continues, instead of starting another.
+    - `idle_timeout`: seconds without a request after which the session ends, or hibernates with `on_idle="hibernate"`
+    - `limits`: the sandbox's limits, such as `{"memory_bytes": 512 << 20}`
+    - `network`: the network that code can use, `none`, `loopback` or `egress`; `network_policy` lists hosts of the last
+    - `toolset`: `interpreter`, `notebook`, `workbench` or `derivation`
+    - `requirements`: packages for all cells and commands; `setup`: code that prepares each kernel; `prelude`: names that are bound
+    - `volume`: files that outlive the session, in `/workspace/volume`; `volume_access` is `write` or `read`
+    - `skills`: references to skills, found in `/skills`; `connectors`: those that code can call
+    - `project`: whose datasets code can publish and load; `seen`: slugs of those that it may load at once
+    - `guard`: `off`, `standard` or `strict`; `rescue`: `off`, `idle` or `on`; `minimum_backend`: the weakest wall
+    - `inputs`: variables to bind before the first cell, each an object as for `PUT …/inputs/{name}`
     """
 
     def __init__(
@@ -39,8 +54,45 @@ class Session:
         limits: Mapping[str, Any] | None = None,
         network: str | None = None,
         id: str | None = None,
+        network_policy: Mapping[str, Any] | None = None,
+        toolset: types.ToolsetName | None = None,
+        requirements: Sequence[str] | None = None,
+        setup: str | None = None,
+        prelude: Sequence[str] | None = None,
+        guard: types.Guard | None = None,
+        rescue: types.Rescue | None = None,
+        on_idle: str | None = None,
+        volume: str | None = None,
+        volume_access: types.VolumeAccess | None = None,
+        skills: Sequence[Mapping[str, Any]] | None = None,
+        connectors: Sequence[str] | None = None,
+        project: str | None = None,
+        seen: Sequence[str] | None = None,
+        minimum_backend: types.BackendKind | None = None,
+        inputs: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        if id is not None and (url is None or idle_timeout is not None or limits is not None or network is not None):
+        request = given(
+            idle_timeout=idle_timeout,
+            limits=limits,
+            network=network,
+            network_policy=network_policy,
+            toolset=toolset,
+            requirements=requirements,
+            setup=setup,
+            prelude=prelude,
+            guard=guard,
+            rescue=rescue,
+            on_idle=on_idle,
+            volume=volume,
+            volume_access=volume_access,
+            skills=skills,
+            connectors=connectors,
+            project=project,
+            seen=seen,
+            minimum_backend=minimum_backend,
+            inputs=inputs,
+        )
+        if id is not None and (url is None or request):
             raise CellblockError("`id` needs `url` and cannot be combined with settings of a new session")
         if url is not None and image is not None:
             raise CellblockError("`image` cannot be combined with `url`: the server has its own image")
@@ -48,22 +100,20 @@ class Session:
         self._is_local = url is None
         self._server = _local.acquire(image) if url is None else Server(url, key)
         self.id = ""
-        request: dict[str, Any] = {}
-        if idle_timeout is not None:
-            request["idle_timeout"] = idle_timeout
-        if limits is not None:
-            request["limits"] = dict(limits)
-        if network is not None:
-            request["network"] = network
         try:
-            if id is not None:
-                self.id = str(self._server.json("GET", f"/v1/sessions/{id}")["id"])
-            else:
-                self.id = str(self._server.json("POST", "/v1/sessions", request)["id"])
+            made = self._server.call(api.CREATE_SESSION, request) if id is None else self._server.call(api.GET_SESSION, id=id)
+            self.id = made["id"]
         except BaseException:
             self._release()
             raise
         self._shell = Shell(self._server, self.id, is_continued=id is not None)
+
+    def _twin(self, id: str) -> Session:
+        twin = object.__new__(Session)
+        twin._image, twin._is_local, twin.id = self._image, self._is_local, id
+        twin._server = _local.acquire(self._image) if self._is_local else self._server
+        twin._shell = Shell(twin._server, id)
+        return twin
 
     def __enter__(self) -> Session:
         return self
@@ -77,8 +127,15 @@ class Session:
     @property
     def shell(self) -> Shell:
         """Runs commands in the sandbox, and reads and writes any of its files."""
-        self._path()
+        self._open_id()
         return self._shell
+
+    @property
+    def client(self) -> Client:
+        """The session's server: its volumes, runs, artifacts, skills and other objects of your key."""
+        from ._client import Client
+
+        return Client(self._server.url, key=self._server.key)
 
     @property
     def alive(self) -> bool:
@@ -86,12 +143,16 @@ class Session:
         if not self.id:
             return False
         try:
-            self._server.json("GET", self._path())
+            self.describe()
         except ServerError as error:
             if error.status == 404:
                 return False
             raise
         return True
+
+    def describe(self) -> types.Session:
+        """Returns the session's settings, limits and status."""
+        return self._call(api.GET_SESSION)
 
     def run(
         self,
@@ -100,97 +161,89 @@ class Session:
         timeout: float | None = None,
         requirements: Sequence[str] = (),
         on_output: Callable[[str, str], None] | None = None,
+        language: str | None = None,
+        dry_run: bool = False,
+        producer: str | None = None,
     ) -> Result:
         """Runs a cell and returns what it did. Code that fails is a result too: see `Result.check`.
 
         `timeout` is in seconds, `requirements` are packages to install first. `on_output` is called with `stdout` or `stderr` and each
-        piece of text as it is written.
+        piece of text as it is written. `language` is `python`, `bash`, `javascript` or `r`; the session keeps the state of each. `dry_run`
+        checks the code without running it. `producer` is named by the origins of the variables that the cell makes.
         """
-        request: dict[str, Any] = {"code": code}
-        if timeout is not None:
-            request["timeout"] = timeout
-        if requirements:
-            request["requirements"] = list(requirements)
+        request = cell(code, timeout, requirements, language, producer) | ({"dry_run": True} if dry_run else {})
         if on_output is None:
-            return Result.read(self._server.json("POST", self._path("cells"), request), self._server)
-        return self._stream(request, on_output)
-
-    def _stream(self, request: dict[str, Any], on_output: Callable[[str, str], None]) -> Result:
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-        body = json.dumps(request).encode()
-        with self._server.open("POST", self._path("cells"), body, headers=headers) as response:
-            for event in _events(response):
-                match event["type"]:
-                    case "cell.stdout" | "cell.stderr" as name:
-                        on_output(name.removeprefix("cell."), event["text"])
-                    case "cell.done":
-                        return Result.read(event["cell"], self._server)
-                    case "cell.error":
-                        error = event["error"]
-                        raise ServerError(502, error.get("code"), error["message"], None)
+            return Result.read(self._call(api.RUN_CELL, request), self._server)
+        for event in self._events("POST", api.RUN_CELL.at(id=self._open_id()), request):
+            match event["type"]:
+                case "cell.stdout" | "cell.stderr" as name:
+                    on_output(name.removeprefix("cell."), event["text"])
+                case "cell.done":
+                    return Result.read(event["cell"], self._server)
         raise CellblockError("the server's stream ended before the cell did")
+
+    def stream(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        requirements: Sequence[str] = (),
+        language: str | None = None,
+        producer: str | None = None,
+        stream_id: str | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Runs a cell and yields its events, objects with a `type` and a `sequence_number`. The last one is `cell.done` with `cell`.
+
+        A cell whose events are no longer read is interrupted. With a `stream_id`, a name that you make up for each cell, it runs on for 60
+        seconds, and `resume` yields the rest. `result` makes a `Result` of the last event's `cell`.
+        """
+        request = cell(code, timeout, requirements, language, producer) | given(stream_id=stream_id)
+        yield from self._events("POST", api.RUN_CELL.at(id=self._open_id()), request)
+
+    def resume(self, stream_id: str, *, starting_after: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yields the events of a cell with a `stream_id`, after the one with the number `starting_after`."""
+        path = api.RESUME_CELL.at(id=self._open_id(), stream=stream_id)
+        yield from self._events("GET", path, None, given(starting_after=starting_after))
+
+    def _events(self, method: str, path: str, request: object, query: Mapping[str, object] | None = None) -> Iterator[dict[str, Any]]:
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        body = None if request is None else json.dumps(request).encode()
+        with self._server.open(method, path, body, query=query, headers=headers) as response:
+            for event in _events(response):
+                if event["type"] == "cell.error":
+                    error = event["error"]
+                    raise ServerError(502, error.get("code"), error["message"], None)
+                yield event
+                if event["type"] == "cell.done":
+                    return
+
+    def result(self, data: Mapping[str, Any]) -> Result:
+        """Returns the API's object of a cell, such as `cell` of the event `cell.done`, as a result."""
+        return Result.read(dict(data), self._server)
+
+    def cells(self) -> list[Result]:
+        """Returns the last 50 cells, within 8 MiB, the oldest first. `Result.data` has their `cell` numbers and `code`."""
+        return [Result.read(it, self._server) for it in self._call(api.LIST_CELLS)]
+
+    def cell(self, number: int) -> Result:
+        """Returns a cell by its number."""
+        return Result.read(self._call(api.GET_CELL, cell=number), self._server)
 
     def interrupt(self) -> None:
         """Interrupts the cell that runs now, from another thread. Its variables are kept."""
-        self._server.json("POST", self._path("interrupt"), {})
+        self._call(api.INTERRUPT_SESSION, {})
 
     def reset(self) -> None:
         """Starts over with an empty sandbox."""
-        self._server.json("POST", self._path("reset"), {})
-
-    def variables(self) -> list[dict[str, Any]]:
-        """Describes the session's variables."""
-        return list(self._server.json("GET", self._path("variables"))["data"])
-
-    def put(self, name: str, value: Any, *, format: str | None = None) -> list[str]:
-        """Binds a value to a variable: a data frame of pandas, Polars or pyarrow, bytes, or anything that JSON can hold.
-
-        `format` says how bytes are read: `csv`, `parquet`, `json`, `ndjson`, `arrow`, `xlsx` become a data frame or a value; without one,
-        the variable holds the bytes. Returns what was detected of a file that is not plain, such as its separator, encoding or sheet.
-        """
-        path = self._path(f"inputs/{name}")
-        frame = _parquet(value)
-        if frame is not None:
-            value, format = frame, "parquet"
-        if isinstance(value, bytes | bytearray | memoryview):
-            query = {"format": format or "bytes"}
-            headers = {"Content-Type": "application/octet-stream"}
-            with self._server.open("PUT", path, bytes(value), query=query, headers=headers) as response:
-                return list(json.loads(response.read()).get("detected", []))
-        if format is not None:
-            raise CellblockError(f"`format` is for bytes, and `{name}` is {type(value).__name__}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise CellblockError(f"`{name}` is {value}, which JSON cannot hold")
-        self._server.json("PUT", path, {"value": value})
-        return []
-
-    def write(self, path: str, content: bytes | str | Path) -> None:
-        """Writes a file into the sandbox; relative paths are below `/workspace`.
-
-        `content` is bytes, text, or the path of a file to copy.
-        """
-        if isinstance(content, Path):
-            content = content.read_bytes()
-        elif isinstance(content, str):
-            content = content.encode()
-        with self._server.open("PUT", self._path(f"files/{_inside(path)}"), content) as response:
-            response.read()
-
-    def read(self, path: str) -> bytes:
-        """Reads a file of the sandbox. Relative paths are below `/workspace`."""
-        return self._server.bytes(self._path(f"files/{_inside(path)}"))
-
-    def files(self) -> list[dict[str, Any]]:
-        """Lists the files below `/workspace` and `/tmp/output`."""
-        return list(self._server.json("GET", self._path("files"))["data"])
+        self._call(api.RESET_SESSION, {})
 
     def close(self) -> None:
         """Ends the session and its sandbox. Closing it again does nothing."""
         if not self.id:
             return
-        path, self.id = self._path(), ""
+        id, self.id = self.id, ""
         try:
-            self._server.json("DELETE", path)
+            self._server.call(api.DELETE_SESSION, id=id)
         except ServerError as error:
             # It may have ended by itself.
             if error.status != 404:
@@ -203,36 +256,8 @@ class Session:
             self._is_local = False
             _local.release(self._image)
 
-    def _path(self, rest: str = "") -> str:
-        if not self.id:
-            raise CellblockError("the session is closed")
-        return f"/v1/sessions/{self.id}" + (f"/{rest}" if rest else "")
-
-
-def _inside(path: str) -> str:
-    return path.lstrip("/") if path.startswith("/") else f"workspace/{path}"
-
 
 def _events(response: io.BufferedIOBase) -> Iterator[dict[str, Any]]:
     for line in response:
         if line.startswith(b"data: "):
             yield json.loads(line[6:])
-
-
-def _parquet(value: Any) -> bytes | None:
-    """Returns a data frame's rows as Parquet; `None` if the value is no data frame."""
-    library = type(value).__module__.partition(".")[0]
-    to = io.BytesIO()
-    if library == "pandas" and hasattr(value, "to_frame"):
-        value = value.to_frame()
-    if library == "pandas" and hasattr(value, "to_parquet"):
-        value.to_parquet(to)
-    elif library == "polars" and hasattr(value, "write_parquet"):
-        value.write_parquet(to)
-    elif library == "pyarrow" and hasattr(value, "to_batches"):
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(value, to)
-    else:
-        return None
-    return to.getvalue()

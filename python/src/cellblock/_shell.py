@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from ._errors import CellblockError, ServerError
 from ._http import Server
+from ._operations import DELETE_FILE, READ_FILE
 
 #: Seconds for which one request waits for an answer of the sandbox.
 _WAIT = 50
@@ -186,7 +187,7 @@ class Shell:
                 self._find()
             if self._keeper is None:
                 keeper = str(_patiently(lambda: self._server.json("POST", self._path(), {"command": _KEEPER, "stdin": True}))["id"])
-                source = resources.files(__package__).joinpath("_keeper.py").read_text()
+                source = resources.files("cellblock").joinpath("_keeper.py").read_text()
                 self._server.json("POST", self._path(f"{keeper}/input"), {"data": json.dumps(source) + "\n"})
                 self._keeper, self._offset = keeper, 0
             return self._keeper
@@ -238,14 +239,15 @@ class Shell:
     def _fetch(self, content: dict[str, Any], max_bytes: int) -> bytes:
         if "data" in content:
             return base64.b64decode(content["data"])[:max_bytes]
-        path = f"/v1/sessions/{self._session}/files/{_SPOOL}/{str(content['file']).rpartition('/')[2]}"
+        # The sandbox chose the name.
+        path = f"{_SPOOL}/{str(content['file']).rpartition('/')[2]}"
 
         def get() -> bytes:
-            with self._server.open("GET", path, headers={"Accept": "*/*"}) as response:
+            with self._server.open("GET", READ_FILE.at(id=self._session, path=path), headers={"Accept": "*/*"}) as response:
                 return response.read(max_bytes)
 
         data = cast(bytes, _patiently(get))
-        _patiently(lambda: self._server.json("DELETE", path))
+        _patiently(lambda: self._server.call(DELETE_FILE, id=self._session, path=path))
         return data
 
     def _upload(self, name: str, content: bytes) -> str:

@@ -12,21 +12,23 @@ they fetch (`png`, `to_pandas()`) blocks: use `asyncio.to_thread` for large ones
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
-from . import _session
+from . import _branches, _client, _process, _session, _shell, _terminal
 from ._errors import CellblockError
 from ._results import Result
 from ._shell import Command, CommandResult
 
-__all__ = ["Session", "Shell"]
+__all__ = ["Client", "Process", "Session", "Shell", "Terminal", "Try"]
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+_R = TypeVar("_R")
+_S = TypeVar("_S")
 
 #: Threads that wait for the server. Those of `asyncio.to_thread` are few, and all of them would wait for commands that one more is needed
 #: to end.
@@ -46,38 +48,201 @@ async def _in_thread(work: Callable[..., _T], *arguments: Any, **named: Any) -> 
     return await _start(work, *arguments, **named)
 
 
-class Session:
+async def _each(items: Callable[[], Iterator[_T]]) -> AsyncIterator[_T]:
+    """Yields items that a thread waits for. The thread ends with its source when this is closed."""
+    source = await _start(items)
+    end = object()
+    try:
+        while (item := await _start(next, source, end)) is not end:
+            yield cast(_T, item)
+    finally:
+        close = getattr(source, "close", None)
+        if close is not None:
+            # The source may be in use by a thread that waits, which then ends with the next item.
+            _threads.submit(close)
+
+
+def _as(_: Callable[Concatenate[Any, _P], _T]) -> Callable[[Callable[..., _R]], Callable[Concatenate[Any, _P], _R]]:
+    """Gives a function the arguments of another."""
+    return lambda function: function
+
+
+class _Async(Generic[_P, _R]):
+    """A method that runs a method of `cellblock` in a thread: its arguments, and its result as `convert` returns it."""
+
+    def __init__(self, method: Callable[Concatenate[Any, _P], _T], convert: Callable[[_T], _R]) -> None:
+        self._method: Callable[..., Any] = method
+        self._convert: Callable[[Any], _R] = convert
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Callable[_P, Coroutine[Any, Any, _R]]:
+        async def call(*arguments: Any, **named: Any) -> _R:
+            return self._convert(await _in_thread(self._method, instance._sync, *arguments, **named))
+
+        call.__doc__ = self.__doc__
+        return call
+
+
+def _same(value: _T) -> _T:
+    return value
+
+
+def _run(method: Callable[Concatenate[Any, _P], _T]) -> _Async[_P, _T]:
+    return _Async(method, _same)
+
+
+class _Face(Generic[_S]):
+    """An object of `cellblock` whose methods run in threads."""
+
+    def __init__(self, sync: _S) -> None:
+        self._object: _S | None = sync
+
+    def __repr__(self) -> str:
+        return repr(self._object)
+
+    @property
+    def _sync(self) -> _S:
+        if self._object is None:
+            raise CellblockError("the session has not started; use `async with`")
+        return self._object
+
+
+class Terminal(_Face[_terminal.Terminal]):
+    """A terminal of a process, as `cellblock`'s."""
+
+    send = _run(_terminal.Terminal.send)
+    resize = _run(_terminal.Terminal.resize)
+    read = _run(_terminal.Terminal.read)
+    close = _run(_terminal.Terminal.close)
+
+    @property
+    def end(self) -> dict[str, Any] | None:
+        """How the process ended, once its output was read to the end."""
+        return self._sync.end
+
+    async def __aenter__(self) -> Terminal:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _each(self._sync.__iter__)
+
+
+class Process(_Face[_process.Process]):
+    """A program of a session, as `cellblock.Process`."""
+
+    status = _run(_process.Process.status)
+    output = _run(_process.Process.output)
+    read = _run(_process.Process.read)
+    send = _run(_process.Process.send)
+    signal = _run(_process.Process.signal)
+    wait = _run(_process.Process.wait)
+    terminal = _Async(_process.Process.terminal, Terminal)
+
+    @property
+    def id(self) -> str:
+        """Its ID in the session."""
+        return self._sync.id
+
+    @property
+    def command(self) -> list[str]:
+        """The program and its arguments."""
+        return self._sync.command
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return _each(self._sync.__iter__)
+
+
+class Try(_Face[_branches.Try]):
+    """A cell whose effects count only once it is kept, as `cellblock.Try`."""
+
+    keep = _run(_branches.Try.keep)
+    discard = _run(_branches.Try.discard)
+
+    @property
+    def result(self) -> Result:
+        """What the cell returned."""
+        return self._sync.result
+
+    @property
+    def changes(self) -> Any:
+        """Variables and files that the cell created, changed or removed."""
+        return self._sync.changes
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the session waits for `keep` or `discard`."""
+        return self._sync.undecided
+
+
+def _sessions(made: list[_session.Session]) -> list[Session]:
+    return [_wrapped(it) for it in made]
+
+
+def _wrapped(session: _session.Session) -> Session:
+    wrapped = Session()
+    wrapped._object = session
+    return wrapped
+
+
+def _processes(found: list[_process.Process]) -> list[Process]:
+    return [Process(it) for it in found]
+
+
+class Session(_Face[_session.Session]):
     """A sandbox whose variables live until it ends. The arguments are those of `cellblock.Session`; it starts with `async with`."""
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        key: str | None = None,
-        image: str | None = None,
-        idle_timeout: float | None = None,
-        limits: Mapping[str, Any] | None = None,
-        network: str | None = None,
-        id: str | None = None,
-    ) -> None:
-        self._arguments: dict[str, Any] = {
-            "key": key,
-            "image": image,
-            "idle_timeout": idle_timeout,
-            "limits": limits,
-            "network": network,
-            "id": id,
-        }
-        self._url = url
-        self._session: _session.Session | None = None
+    @_as(_session.Session.__init__)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._open = partial(_session.Session, *arguments, **options)
+        self._object = None
+
+    interrupt = _run(_session.Session.interrupt)
+    reset = _run(_session.Session.reset)
+    describe = _run(_session.Session.describe)
+    result = _run(_session.Session.result)
+    cells = _run(_session.Session.cells)
+    cell = _run(_session.Session.cell)
+    variables = _run(_session.Session.variables)
+    variable = _run(_session.Session.variable)
+    origin = _run(_session.Session.origin)
+    put = _run(_session.Session.put)
+    put_artifact = _run(_session.Session.put_artifact)
+    write = _run(_session.Session.write)
+    read = _run(_session.Session.read)
+    remove = _run(_session.Session.remove)
+    files = _run(_session.Session.files)
+    mount = _run(_session.Session.mount)
+    datasets = _run(_session.Session.datasets)
+    tools = _run(_session.Session.tools)
+    call_tool = _run(_session.Session.call_tool)
+    record = _run(_session.Session.record)
+    aliases = _run(_session.Session.aliases)
+    checkpoint = _run(_session.Session.checkpoint)
+    checkpoints = _run(_session.Session.checkpoints)
+    rollback = _run(_session.Session.rollback)
+    delete_checkpoint = _run(_session.Session.delete_checkpoint)
+    fork = _Async(_session.Session.fork, _sessions)
+    try_run = _Async(_session.Session.try_run, Try)
+    keep_try = _run(_session.Session.keep_try)
+    discard_try = _run(_session.Session.discard_try)
+    hibernate = _run(_session.Session.hibernate)
+    events = _run(_session.Session.events)
+    start_process = _Async(_session.Session.start_process, Process)
+    processes = _Async(_session.Session.processes, _processes)
+    ports = _run(_session.Session.ports)
+    link = _run(_session.Session.link)
+    usage = _run(_session.Session.usage)
 
     async def start(self) -> Session:
         """Starts the session, for programs that cannot use `async with`. They close it themselves."""
-        if self._session is not None:
+        if self._object is not None:
             return self
-        start = _start(_session.Session, self._url, **self._arguments)
+        start = _start(self._open)
         try:
-            self._session = await asyncio.shield(start)
+            self._object = await asyncio.shield(start)
         except asyncio.CancelledError:
             # The thread goes on: what it starts must not be left.
             start.add_done_callback(_close)
@@ -91,105 +256,116 @@ class Session:
         await self.close()
 
     @property
-    def _started(self) -> _session.Session:
-        if self._session is None:
-            raise CellblockError("the session has not started; use `async with`")
-        return self._session
-
-    @property
     def id(self) -> str:
         """The session's ID on its server, and empty after `close`."""
-        return self._started.id
+        return self._sync.id
 
     @property
     def shell(self) -> Shell:
         """Runs commands in the sandbox, and reads and writes any of its files."""
-        return Shell(self._started)
+        return Shell(self._sync)
+
+    @property
+    def client(self) -> Client:
+        """The session's server."""
+        return Client._of(self._sync.client)
 
     async def alive(self) -> bool:
         """Whether the session has not ended, by itself or because it was closed."""
-        return await _in_thread(lambda: self._started.alive)
+        return await _in_thread(lambda: self._sync.alive)
 
-    async def run(
-        self,
-        code: str,
-        *,
-        timeout: float | None = None,
-        requirements: Sequence[str] = (),
-        on_output: Callable[[str, str], None] | None = None,
-    ) -> Result:
+    @_as(_session.Session.run)
+    async def run(self, *arguments: Any, **named: Any) -> Result:
         """Runs a cell, as `cellblock.Session.run`. `on_output` is called in another thread."""
-        session = self._started
-        work = _start(session.run, code, timeout=timeout, requirements=requirements, on_output=on_output)
+        session = self._sync
+        work = _start(session.run, *arguments, **named)
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
             await _both(_start(session.interrupt), work)
             raise
 
-    async def interrupt(self) -> None:
-        """Interrupts the cell that runs now. Its variables are kept."""
-        await _in_thread(self._started.interrupt)
+    @_as(_session.Session.stream)
+    def stream(self, *arguments: Any, **named: Any) -> AsyncIterator[dict[str, Any]]:
+        """Runs a cell and yields its events, as `cellblock.Session.stream`."""
+        return _each(partial(self._sync.stream, *arguments, **named))
 
-    async def reset(self) -> None:
-        """Starts over with an empty sandbox."""
-        await _in_thread(self._started.reset)
-
-    async def variables(self) -> list[dict[str, Any]]:
-        """Describes the session's variables."""
-        return await _in_thread(self._started.variables)
-
-    async def put(self, name: str, value: Any, *, format: str | None = None) -> list[str]:
-        """Binds a value to a variable, as `cellblock.Session.put`."""
-        return await _in_thread(self._started.put, name, value, format=format)
-
-    async def write(self, path: str, content: bytes | str | Path) -> None:
-        """Writes a file into the sandbox, as `cellblock.Session.write`."""
-        await _in_thread(self._started.write, path, content)
-
-    async def read(self, path: str) -> bytes:
-        """Reads a file of the sandbox."""
-        return await _in_thread(self._started.read, path)
-
-    async def files(self) -> list[dict[str, Any]]:
-        """Lists the files below `/workspace` and `/tmp/output`."""
-        return await _in_thread(self._started.files)
+    @_as(_session.Session.resume)
+    def resume(self, *arguments: Any, **named: Any) -> AsyncIterator[dict[str, Any]]:
+        """Yields the events of a cell with a `stream_id`, as `cellblock.Session.resume`."""
+        return _each(partial(self._sync.resume, *arguments, **named))
 
     async def close(self) -> None:
         """Ends the session and its sandbox."""
-        if self._session is not None:
-            await _in_thread(self._session.close)
+        if self._object is not None:
+            await _in_thread(self._object.close)
+
+
+class Client(_Face[_client.Client]):
+    """A Cellblock server, as `cellblock.Client`."""
+
+    @_as(_client.Client.__init__)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(_client.Client(*arguments, **options))
+
+    @classmethod
+    def _of(cls, client: _client.Client) -> Client:
+        made = cls.__new__(cls)
+        made._object = client
+        return made
+
+    def session(self, **options: Any) -> Session:
+        """Returns a session of this server, which starts with `async with`. The options are those of `Session`."""
+        server = self._sync._server
+        return Session(server.url, key=server.key, **options)
+
+    sessions = _run(_client.Client.sessions)
+    volumes = _run(_client.Client.volumes)
+    volume = _run(_client.Client.volume)
+    delete_volume = _run(_client.Client.delete_volume)
+    runs = _run(_client.Client.runs)
+    run = _run(_client.Client.run)
+    export_run = _run(_client.Client.export_run)
+    replay = _run(_client.Client.replay)
+    artifact = _run(_client.Client.artifact)
+    rows = _run(_client.Client.rows)
+    rows_as = _run(_client.Client.rows_as)
+    datasets = _run(_client.Client.datasets)
+    dataset = _run(_client.Client.dataset)
+    dataset_content = _run(_client.Client.dataset_content)
+    dataset_versions = _run(_client.Client.dataset_versions)
+    remove_dataset = _run(_client.Client.remove_dataset)
+    skills = _run(_client.Client.skills)
+    skill = _run(_client.Client.skill)
+    add_skill = _run(_client.Client.add_skill)
+    add_skill_version = _run(_client.Client.add_skill_version)
+    set_skill_version = _run(_client.Client.set_skill_version)
+    skill_versions = _run(_client.Client.skill_versions)
+    skill_version = _run(_client.Client.skill_version)
+    skill_content = _run(_client.Client.skill_content)
+    delete_skill = _run(_client.Client.delete_skill)
+    connectors = _run(_client.Client.connectors)
+    call = _run(_client.Client.call)
+    decisions = _run(_client.Client.decisions)
+    own_key = _run(_client.Client.own_key)
+    keys = _run(_client.Client.keys)
+    create_key = _run(_client.Client.create_key)
+    revoke_key = _run(_client.Client.revoke_key)
+    server = _run(_client.Client.server)
+    backends = _run(_client.Client.backends)
+    execute = _run(_client.Client.execute)
 
 
 class Shell:
     """Runs commands and uses files, as `cellblock.Shell`. A task that is cancelled while it waits for a command kills it."""
 
     def __init__(self, session: _session.Session) -> None:
-        self._shell = session.shell
+        self._sync = session.shell
 
-    async def run(
-        self,
-        command: Sequence[str] | str,
-        *,
-        timeout: float | None = None,
-        input: bytes | str | None = None,
-        env: Mapping[str, str] | None = None,
-        directory: str | None = None,
-        merged: bool = False,
-        max_output: int = 64 << 20,
-    ) -> CommandResult:
+    @_as(_shell.Shell.run)
+    async def run(self, *arguments: Any, **named: Any) -> CommandResult:
         """Runs a command to its end, as `cellblock.Shell.run`."""
-        order = partial(
-            self._shell.start,
-            command,
-            timeout=timeout,
-            input=input,
-            env=env,
-            directory=directory,
-            merged=merged,
-            max_output=max_output,
-        )
-        start = _start(order)
+        start = _start(self._sync.start, *arguments, **named)
         try:
             started = await asyncio.shield(start)
         except asyncio.CancelledError:
@@ -202,13 +378,8 @@ class Shell:
             await _both(_start(started.kill), result)
             raise
 
-    async def read(self, path: str, *, max_bytes: int = 256 << 20) -> bytes:
-        """Reads a file, as `cellblock.Shell.read`."""
-        return await _in_thread(self._shell.read, path, max_bytes=max_bytes)
-
-    async def write(self, path: str, content: bytes | str) -> None:
-        """Writes a file, as `cellblock.Shell.write`."""
-        await _in_thread(self._shell.write, path, content)
+    read = _run(_shell.Shell.read)
+    write = _run(_shell.Shell.write)
 
 
 def _kill(start: asyncio.Future[Command]) -> None:
