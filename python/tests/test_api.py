@@ -5,15 +5,18 @@ With CELLBLOCK_URL and CELLBLOCK_KEY, it is a server instead. The examples of th
 
 import asyncio
 import contextlib
+import io
 import os
 import re
 import secrets
+import tempfile
 import unittest
 from pathlib import Path
 
 import cellblock
 import cellblock.aio
 
+PACKAGE = Path(__file__).resolve().parents[1]
 URL, KEY = os.environ.get("CELLBLOCK_URL"), os.environ.get("CELLBLOCK_KEY")
 SKILL = "---\nname: {name}\ndescription: Counts. Use it to count.\n---\n\nCount.\n"
 
@@ -166,10 +169,8 @@ class Operations(unittest.TestCase):
 
     def test_skills_are_uploaded_in_versions_and_found_by_code(self) -> None:
         name = f"count-{secrets.token_hex(4)}"
-        with contextlib.ExitStack() as stack:
-            import tempfile
-
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / name
+        with tempfile.TemporaryDirectory() as parent:
+            folder = Path(parent) / name
             folder.mkdir()
             (folder / "SKILL.md").write_text(SKILL.format(name=name))
             skill = self.client.add_skill(folder)
@@ -236,15 +237,31 @@ class Operations(unittest.TestCase):
 
 
 class Examples(unittest.TestCase):
+    def run_blocks(self, page: Path, names: dict[str, object], at_least: int) -> None:
+        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+        self.assertGreaterEqual(len(blocks), at_least)
+        server = self.session._server
+        for block in blocks:
+            # An example that begins with a session of its own starts one; the others use this one.
+            names.setdefault("session", self.session)
+            mine = block.replace('"http://127.0.0.1:8080"', f"{server.url!r}, key={server.key!r}")
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(mine, page.name, "exec"), names)
+            if names["session"] is not self.session and not names["session"].id:  # type: ignore[attr-defined]
+                del names["session"]
+            expected = re.findall(r"print\(.*\)  # (.*)$", block, re.M)
+            self.assertEqual([line for line in expected if line not in printed.getvalue()], [], printed.getvalue())
+
+    def setUp(self) -> None:
+        self.session = cellblock.Session(URL, key=KEY)
+        self.addCleanup(self.session.close)
+
     def test_the_examples_of_the_readme_run(self) -> None:
-        text = (Path(__file__).parents[1] / "README.md").read_text()
-        blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-        self.assertGreater(len(blocks), 3)
-        with cellblock.Session(URL, key=KEY) as session:
-            for block in blocks:
-                # Those that start a session of their own name a server that does not exist, or start one.
-                if "https://" not in block:
-                    exec(compile(block, "README.md", "exec"), {"cellblock": cellblock, "session": session, "Path": Path})
+        self.run_blocks(PACKAGE / "README.md", {}, 2)
+
+    @unittest.skipUnless((PACKAGE.parent / "docs").is_dir(), "not in a clone")
+    def test_the_examples_of_the_guide_run(self) -> None:
+        self.run_blocks(PACKAGE.parent / "docs/guides/python.md", {}, 6)
 
 
 if __name__ == "__main__":

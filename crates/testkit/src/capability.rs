@@ -46,6 +46,8 @@ pub enum Capability {
     AppArmorParser,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/node` pins beside its tests.
     NodeClients,
+    /// Node 22 or newer is on PATH, with the packages that the client in `javascript` pins.
+    JavascriptClient,
     /// Node is on PATH.
     Node,
     /// Node is on PATH, and the server that `tests/clients/everything` pins is installed there.
@@ -124,7 +126,7 @@ const MCP2_FRAMEWORKS: [&str; 3] = ["agent-framework-core", "google-adk", "stran
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -141,6 +143,7 @@ impl Capability {
         Self::S3Server,
         Self::AppArmorParser,
         Self::NodeClients,
+        Self::JavascriptClient,
         Self::Node,
         Self::EverythingServer,
         Self::PythonClients,
@@ -187,6 +190,7 @@ impl Capability {
             Self::S3Server => "s3_server",
             Self::AppArmorParser => "apparmor_parser",
             Self::NodeClients => "node_clients",
+            Self::JavascriptClient => "javascript_client",
             Self::Node => "node",
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
@@ -255,6 +259,7 @@ impl Capability {
             Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
             Self::AppArmorParser => apparmor_parser(),
             Self::NodeClients => node_with("node"),
+            Self::JavascriptClient => node_with("../../javascript"),
             Self::Node => succeeds(Command::new("node").arg("--version")),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| Self::Node.detect()),

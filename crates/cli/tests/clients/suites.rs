@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use cellblock_testkit::require;
+use cellblock_testkit::{require, workspace_root};
 
 use crate::process::{folder, passes, python};
 use crate::world::World;
@@ -128,6 +128,26 @@ fn openai_node_knows_every_event_of_the_streams() {
 fn the_vercel_ai_sdk_finds_every_event_and_item_in_its_schemas() {
     require!(NodeClients);
     node_suite(&World::shared(), "ai.test.js");
+}
+
+#[test]
+fn the_client_for_javascript_has_everything_that_a_server_has() {
+    require!(NodeClients);
+    require!(JavascriptClient);
+    let folder = workspace_root().join("javascript");
+    passes(
+        Command::new("node").args(["node_modules/typescript/bin/tsc"]),
+        &folder,
+    )
+    .unwrap();
+    let world = World::shared();
+    let mut command = Command::new("node");
+    command
+        .args(["--test", "--test-reporter=spec"])
+        .args(["test/unit.test.js", "test/server.test.js"])
+        .envs(world.environment())
+        .envs(QUIET);
+    passes(&mut command, &folder).unwrap();
 }
 
 #[test]

@@ -21,12 +21,20 @@ const OWN_TESTS: [(&str, &str); 4] = [
 ];
 
 /// Beginnings of shell lines that do not run here, and what runs them.
-const ELSEWHERE: [(&str, &str); 4] = [
+const ELSEWHERE: [(&str, &str); 6] = [
+    (
+        "(cd javascript ",
+        "`.ci/run`, and the test of the client in `clients/suites.rs`",
+    ),
     (
         "cargo run ",
         "`.ci/run`, which builds the program with all features",
     ),
     ("docker run ", "`cargo xtask dist container`, with Podman"),
+    (
+        "npm install ",
+        "the test of the client in `clients/suites.rs`, in its own folder",
+    ),
     (
         "pip install ",
         "`cargo xtask dist install`, with the wheel that it built",

@@ -58,6 +58,16 @@ fn the_python_package_runs_commands_and_uses_files_of_sandboxes() -> Result<()> 
 }
 
 #[test]
+fn the_python_package_has_everything_that_a_server_has() -> Result<()> {
+    unittest(&image_interpreter()?, "tests.test_api")
+}
+
+#[test]
+fn the_python_package_explains_errors_of_connections() -> Result<()> {
+    unittest(&image_interpreter()?, "tests.test_client")
+}
+
+#[test]
 fn the_examples_for_python_in_the_readmes_run() -> Result<()> {
     for page in ["README.md", "python/README.md"] {
         let text = fs::read_to_string(workspace_root().join(page))?;
