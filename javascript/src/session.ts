@@ -139,7 +139,7 @@ export class Session {
     return this.#call(api.operations.get_variable, { names: { name }, query });
   }
 
-  /** The producer, the cell and the fetched data that a variable comes from. */
+  /** Producer, cell and fetched data of a variable that a cell with a `producer` has bound. */
   origin(name: string): Promise<api.VariableOrigin> {
     return this.#call(api.operations.get_variable_origin, { names: { name } });
   }

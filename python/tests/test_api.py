@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -62,17 +63,20 @@ class Operations(unittest.TestCase):
         self.assertEqual(self.session.run("tried").value, 2)
 
     def test_forks_are_sessions_with_the_same_variables(self) -> None:
-        self.session.run("root = 'r'").check()
-        forks = self.session.fork(2)
+        # A session that has run bash has a child, and cannot be forked.
+        parent = self.client.session()
+        self.addCleanup(parent.close)
+        parent.run("root = 'r'").check()
+        forks = parent.fork(2)
         try:
             for number, fork in enumerate(forks):
                 self.assertEqual(fork.run(f"root += '{number}'; root").value, f"r{number}")
-            self.assertEqual(self.session.run("root").value, "r")
+            self.assertEqual(parent.run("root").value, "r")
         finally:
             for fork in forks:
                 fork.close()
         self.assertFalse(forks[0].alive)
-        self.assertTrue(self.session.alive)
+        self.assertTrue(parent.alive)
 
     def test_cells_of_other_languages_and_their_records(self) -> None:
         result = self.session.run("x=5; echo $((x + 2))", language="bash")
@@ -96,11 +100,11 @@ class Operations(unittest.TestCase):
         self.assertEqual("".join(it["text"] for it in rest if it["type"] == "cell.stdout"), "a\n")
 
     def test_variables_are_paged_and_have_an_origin(self) -> None:
-        self.session.run("import pandas\nnumbers = pandas.DataFrame({'n': range(100)})\nnumbers").check()
+        self.session.run("import pandas\nnumbers = pandas.DataFrame({'n': range(100)})", producer="numbers.py").check()
         page = self.session.variable("numbers", rows=10, page=-1)["page"]
         assert page is not None
         self.assertEqual(page["pages"], 10)
-        self.assertGreater(self.session.origin("numbers")["cell"], 0)
+        self.assertEqual(self.session.origin("numbers")["producer"], "numbers.py")
         table = self.session.run("numbers").table
         self.assertEqual(table.page(1, 2, sort=0, descending=True), [[98], [97]])
         shown = self.client.rows(table.data["table"]["sha256"], limit=1)
@@ -141,8 +145,30 @@ class Operations(unittest.TestCase):
                     terminal.send("exit 7\r")
             assert terminal.end is not None
             self.assertEqual((terminal.end["state"], terminal.end["exit_code"]), ("exited", 7))
+            self.assertEqual(terminal.read(), b"")
         with self.assertRaises(cellblock.ServerError):
             self.session.start_process(["true"]).terminal()
+
+    def test_a_closed_terminal_wakes_its_reader_and_leaves_the_program(self) -> None:
+        shell = self.session.start_process(["cat"], terminal=(24, 80))
+        terminal = shell.terminal()
+        errors: list[Exception] = []
+
+        def read() -> None:
+            try:
+                terminal.read()
+            except cellblock.CellblockError as error:
+                errors.append(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        terminal.close()
+        reader.join(60)
+        self.assertEqual(len(errors), 1)
+        with self.assertRaisesRegex(cellblock.CellblockError, "it is closed"):
+            terminal.send("x")
+        self.assertEqual(shell.status()["state"], "running")
+        shell.signal("SIGKILL")
 
     def test_volumes_outlive_sessions(self) -> None:
         name = f"v{secrets.token_hex(4)}"
@@ -225,13 +251,26 @@ class Operations(unittest.TestCase):
                 await attempt.discard()
                 kinds = [event["type"] async for event in session.stream("x")]
                 self.assertEqual((kinds[0], kinds[-1]), ("cell.started", "cell.done"))
+                started = asyncio.Event()
+
+                async def endless() -> None:
+                    async for event in session.stream("print('go', flush=True)\nwhile True: pass"):
+                        if event["type"] == "cell.stdout":
+                            started.set()
+
+                task = asyncio.create_task(endless())
+                await started.wait()
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                self.assertEqual((await session.run("x")).value, 1)
                 shell = await session.start_process(["sh", "-c", "read line; echo got $line"], terminal=(24, 80))
                 async with await shell.terminal() as terminal:
                     await terminal.send("it\r")
                     shown = b"".join([piece async for piece in terminal])
                 self.assertIn(b"got it", shown)
                 self.assertEqual((await shell.wait())["exit_code"], 0)
-                self.assertEqual(len(await session.client.runs(session=session.id)), 4)
+                self.assertEqual(len(await session.client.runs(session=session.id)), 5)
 
         asyncio.run(work())
 

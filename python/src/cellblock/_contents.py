@@ -39,7 +39,7 @@ class Contents(Handle):
         return self._call(api.GET_VARIABLE, query={"rows": rows, "chars": chars, "page": page, "view": view}, name=name)
 
     def origin(self, name: str) -> types.VariableOrigin:
-        """Returns the producer, the cell and the fetched data that a variable comes from."""
+        """Returns the producer, the cell and the fetched data of a variable that a cell with a `producer` has bound."""
         return self._call(api.GET_VARIABLE_ORIGIN, name=name)
 
     def put(self, name: str, value: Any, *, format: str | None = None) -> list[str]:

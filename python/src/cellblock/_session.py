@@ -194,6 +194,7 @@ class Session(Branches, Contents, Programs):
     ) -> Iterator[dict[str, Any]]:
         """Runs a cell and yields its events, objects with a `type` and a `sequence_number`. The last one is `cell.done` with `cell`.
 
+        The cell begins when the first event is read.
         A cell whose events are no longer read is interrupted. With a `stream_id`, a name that you make up for each cell, it runs on for 60
         seconds, and `resume` yields the rest. `result` makes a `Result` of the last event's `cell`.
         """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
 import os
+import socket
 import struct
 import threading
 from collections.abc import Iterator
@@ -30,6 +32,7 @@ class Terminal:
 
     def __init__(self, server: Server, path: str) -> None:
         self._lock = threading.Lock()
+        self._is_at_end = False
         #: How the process ended (`state`, `exit_code`, `signal`), once its output was read to the end.
         self.end: dict[str, Any] | None = None
         self._connection = server.connect()
@@ -79,10 +82,10 @@ class Terminal:
     def read(self) -> bytes:
         """Waits for output and returns it. It is empty at the end, after which `end` says how the process ended."""
         kind, message = _CONTINUATION, b""
-        while True:
+        while not self._is_at_end:
             opcode, final, content = self._read_frame()
             if opcode == _CLOSE:
-                return b""
+                self._is_at_end = True
             if opcode == _PING:
                 self._write(_PONG, content)
             if opcode not in (_CONTINUATION, _TEXT, _BINARY):
@@ -98,6 +101,7 @@ class Terminal:
             if kind == _TEXT:
                 self.end = json.loads(message).get("end", self.end)
             message = b""
+        return b""
 
     def __iter__(self) -> Iterator[bytes]:
         """Yields output to the end."""
@@ -106,6 +110,10 @@ class Terminal:
 
     def close(self) -> None:
         """Disconnects. The program keeps running, and another connection can continue from its offset."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._connection.sock is not None:
+                # Wakes a thread that waits in `read`.
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
     def _read_frame(self) -> tuple[int, bool, bytes]:

@@ -48,17 +48,21 @@ async def _in_thread(work: Callable[..., _T], *arguments: Any, **named: Any) -> 
     return await _start(work, *arguments, **named)
 
 
-async def _each(items: Callable[[], Iterator[_T]]) -> AsyncIterator[_T]:
-    """Yields items that a thread waits for. The thread ends with its source when this is closed."""
+async def _each(items: Callable[[], Iterator[_T]], canceled: Callable[[], object] | None = None) -> AsyncIterator[_T]:
+    """Yields items that a thread waits for. A task that is canceled meanwhile calls `canceled`, which ends the wait."""
     source = await _start(items)
     end = object()
     try:
         while (item := await _start(next, source, end)) is not end:
             yield cast(_T, item)
+    except asyncio.CancelledError:
+        if canceled is not None:
+            _threads.submit(canceled)
+        raise
     finally:
         close = getattr(source, "close", None)
         if close is not None:
-            # The source may be in use by a thread that waits, which then ends with the next item.
+            # A source that a thread waits for cannot be closed; it is when that thread has ended.
             _threads.submit(close)
 
 
@@ -287,8 +291,8 @@ class Session(_Face[_session.Session]):
 
     @_as(_session.Session.stream)
     def stream(self, *arguments: Any, **named: Any) -> AsyncIterator[dict[str, Any]]:
-        """Runs a cell and yields its events, as `cellblock.Session.stream`."""
-        return _each(partial(self._sync.stream, *arguments, **named))
+        """Runs a cell and yields its events, as `cellblock.Session.stream`. A task that is canceled interrupts the cell."""
+        return _each(partial(self._sync.stream, *arguments, **named), self._sync.interrupt)
 
     @_as(_session.Session.resume)
     def resume(self, *arguments: Any, **named: Any) -> AsyncIterator[dict[str, Any]]:
