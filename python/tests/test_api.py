@@ -26,18 +26,12 @@ def is_missing(error: cellblock.ServerError) -> bool:
     return error.status == 404
 
 
-class Operations(unittest.TestCase):
-    session: cellblock.Session
-    client: cellblock.Client
+class Branches(unittest.TestCase):
+    """States of a session, which cannot be saved while programs run beside its cells."""
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.session = cellblock.Session(URL, key=KEY)
-        cls.client = cls.session.client
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.session.close()
+    def setUp(self) -> None:
+        self.session = cellblock.Session(URL, key=KEY)
+        self.addCleanup(self.session.close)
 
     def test_a_rollback_returns_to_a_checkpoint(self) -> None:
         self.session.run("state = 1").check()
@@ -63,9 +57,7 @@ class Operations(unittest.TestCase):
         self.assertEqual(self.session.run("tried").value, 2)
 
     def test_forks_are_sessions_with_the_same_variables(self) -> None:
-        # A session that has run bash has a child, and cannot be forked.
-        parent = self.client.session()
-        self.addCleanup(parent.close)
+        parent = self.session
         parent.run("root = 'r'").check()
         forks = parent.fork(2)
         try:
@@ -77,6 +69,20 @@ class Operations(unittest.TestCase):
                 fork.close()
         self.assertFalse(forks[0].alive)
         self.assertTrue(parent.alive)
+
+
+class Operations(unittest.TestCase):
+    session: cellblock.Session
+    client: cellblock.Client
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.session = cellblock.Session(URL, key=KEY)
+        cls.client = cls.session.client
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.session.close()
 
     def test_cells_of_other_languages_and_their_records(self) -> None:
         result = self.session.run("x=5; echo $((x + 2))", language="bash")
@@ -298,7 +304,6 @@ class Examples(unittest.TestCase):
     def test_the_examples_of_the_readme_run(self) -> None:
         self.run_blocks(PACKAGE / "README.md", {}, 2)
 
-    @unittest.skipUnless((PACKAGE.parent / "docs").is_dir(), "not in a clone")
     def test_the_examples_of_the_guide_run(self) -> None:
         self.run_blocks(PACKAGE.parent / "docs/guides/python.md", {}, 6)
 
