@@ -112,10 +112,12 @@ def constants(schema: Schema) -> list[str] | None:
         return list(schema["enum"])
     if "const" in schema:
         return [schema["const"]]
-    variants = [constants(it) for it in schema.get("oneOf", schema.get("anyOf", []))]
-    if not variants or any(it is None for it in variants) or "properties" in schema:
+    choices: list[Schema] = schema.get("oneOf") or schema.get("anyOf") or []
+    variants = [constants(it) for it in choices]
+    known = [it for it in variants if it is not None]
+    if not known or len(known) < len(variants) or "properties" in schema:
         return None
-    return [word for it in variants if it for word in it]
+    return [word for it in known for word in it]
 
 
 def python_type(schema: Any) -> str:

@@ -67,7 +67,13 @@ pub fn write(root: &Path) -> Result<bool> {
             .context("start cargo")?;
         written &= status.success();
     }
-    Ok(written)
+    // The operations and types of the clients, from the description of the API that was just written.
+    let clients = Command::new("python3")
+        .arg("python/generate.py")
+        .current_dir(root)
+        .status()
+        .context("start python3")?;
+    Ok(written && clients.success())
 }
 
 fn write_goldens(root: &Path) -> Result<()> {
