@@ -237,7 +237,7 @@ export class Result {
     return this.data.note ? `${what}\n${this.data.note}` : what;
   }
 
-  /** Everything that the cell returned, as text for a model: output, values, the first rows of tables, and the error. */
+  /** Everything that the cell returned, as text of any length: output, values, the first rows of tables, and the error. */
   describe(): string {
     const parts = [this.stdout.trimEnd(), this.stderr.trimEnd(), ...this.data.outputs.map(describeOutput)];
     parts.push(...this.files.map((it) => `file ${it.name}, ${it.size} bytes`));

@@ -5,6 +5,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
+import { bounded } from "../dist/tools.js";
 import { Client, CellblockError, CellError, ServerError } from "../dist/index.js";
 
 /** Serves one answer to all requests while `work` runs. */
@@ -139,4 +140,9 @@ test("every operation of the API has a method", () => {
   const known = [...readFileSync(new URL("generated.ts", folder), "utf8").matchAll(/^ {2}(\w+): (?:json<|download\()/gm)].map((it) => it[1]);
   assert.ok(known.length > 70);
   assert.deepEqual(known.filter((name) => !new RegExp(`operations\\.${name}\\b`).test(text)), []);
+});
+
+test("a model's text is cut in its middle, and control characters are visible", () => {
+  assert.equal(bounded(`a${"b".repeat(50)}c`, 10), `abbbb\n… 42 characters left out …\nbbbbc`);
+  assert.equal(bounded("\x1b[2J\u202etxt\n\t"), "\\u001b[2J\\u202etxt\n\t");
 });

@@ -22,6 +22,11 @@ URL, KEY = os.environ.get("CELLBLOCK_URL"), os.environ.get("CELLBLOCK_KEY")
 SKILL = "---\nname: {name}\ndescription: Counts. Use it to count.\n---\n\nCount.\n"
 
 
+def setUpModule() -> None:
+    # As long as this session lives, those of the tests use the same server.
+    unittest.addModuleCleanup(cellblock.Session(URL, key=KEY).close)
+
+
 def is_missing(error: cellblock.ServerError) -> bool:
     return error.status == 404
 

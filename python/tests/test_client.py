@@ -191,6 +191,13 @@ class Notebooks(unittest.TestCase):
         self.assertNotRegex(shown["text/html"], "<(script|i|b)>")
         self.assertIn("<td>&lt;script&gt;</td>", shown["text/html"])
 
+    def test_control_characters_and_long_text_are_shown_as_what_they_are(self) -> None:
+        data = {"outcome": "completed", "outputs": [], "files": [], "stdout": "\x1b[2J\u202etxt" + "a" * 30_000, "stderr": ""}
+        shown = Result.read(data, Server("http://127.0.0.1:1"))._repr_mimebundle_()
+        for text in shown.values():
+            self.assertIn(r"\u001b[2J\u202etxt", text)
+            self.assertIn("… 10008 more characters", text)
+
     def test_a_picture_that_is_gone_is_named(self) -> None:
         image = {"media_type": "image/png", "sha256": "0" * 64}
         figure = {"type": "image", "name": None, "image": image}

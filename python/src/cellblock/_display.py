@@ -1,10 +1,14 @@
-"""Results as a notebook shows them. Everything in them comes from a sandbox, so all text is escaped, and pictures run no script."""
+"""Results as a notebook shows them.
+
+Everything in them comes from a sandbox: text is cut and escaped, also for notebooks in terminals, and pictures run no script.
+"""
 
 from __future__ import annotations
 
 import base64
 import html
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +16,8 @@ from ._errors import CellblockError
 
 #: Rows and columns of a table, and characters of a text, that are shown.
 _ROWS, _COLUMNS, _CHARACTERS = 20, 30, 20_000
+#: Characters that move a terminal's cursor or reorder text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
 
 
@@ -23,16 +29,11 @@ def bundle(
     after: str | None = None,
 ) -> dict[str, str]:
     """Returns outputs with the text before and after them as plain text and as HTML. `fetch` returns a picture's bytes."""
-    texts = [it for it in before if it]
-    plain, page = list(texts), [_pre(it) for it in texts]
-    for output in outputs:
-        shown, drawn = _shown(output, fetch)
-        plain.append(shown)
-        page.append(drawn)
-    if after:
-        plain.append(after)
-        page.append(_pre(after))
-    return {"text/plain": "\n".join(it.rstrip("\n") for it in plain), "text/html": "".join(page)}
+    pairs = [(it, _pre(it)) for it in before if it]
+    pairs += [_shown(output, fetch) for output in outputs]
+    pairs += [(after, _pre(after))] if after else []
+    plain = "\n".join(_visible(it.rstrip("\n")) for it, _ in pairs)
+    return {"text/plain": plain, "text/html": "".join(page for _, page in pairs)}
 
 
 def _shown(output: dict[str, Any], fetch: Callable[[dict[str, Any]], bytes]) -> tuple[str, str]:
@@ -70,10 +71,14 @@ def _table(output: dict[str, Any]) -> tuple[str, str]:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else str(value)[:200]
+    return "" if value is None else _visible(str(value)[:200])
+
+
+def _visible(text: str) -> str:
+    rest = len(text) - _CHARACTERS
+    note = f"\n… {rest} more characters" if rest > 0 else ""
+    return _CONTROLS.sub(lambda it: f"\\u{ord(it[0]):04x}", text[:_CHARACTERS]) + note
 
 
 def _pre(text: str) -> str:
-    rest = len(text) - _CHARACTERS
-    note = f"\n… {rest} more characters" if rest > 0 else ""
-    return f"<pre>{html.escape(text[:_CHARACTERS] + note)}</pre>"
+    return f"<pre>{html.escape(_visible(text))}</pre>"
