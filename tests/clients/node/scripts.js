@@ -165,6 +165,24 @@ export const SCRIPTS = {
     { after: 0, answer: fetch("get_balances") },
     { after: 1, answer: ([failure]) => ({ content: failure }) },
   ],
+  "Add two prices in a program.": [
+    {
+      after: 0,
+      answer: {
+        toolCalls: [
+          {
+            name: "programmatic_tool_calling",
+            arguments: JSON.stringify({
+              code: `const [a, b] = await Promise.all(["A", "B"].map((sku) => tools.get_price({ sku })));
+const c = await tools.get_price({ sku: "C" });
+text(a.eur + b.eur + c.eur);`,
+            }),
+          },
+        ],
+      },
+    },
+    { after: 1, answer: ([sum]) => ({ content: `Together: ${sum}` }) },
+  ],
   "Count in a shell.": [
     { after: 0, answer: shell("printf '1\\n2\\n3\\n' | wc -l; echo end >&2", "exit 3") },
     { after: 1, answer: ([counted]) => ({ content: /3\n\[stderr\]\nend/.test(counted) ? "There are 3." : counted }) },

@@ -1,5 +1,6 @@
-"""openai-python and openai-agents: commands of a shell, patches, and tools that take a text."""
+"""openai-python and openai-agents: commands of a shell, patches, programs, and tools that take a text."""
 
+import json
 import unittest
 from typing import Any
 
@@ -7,9 +8,11 @@ from agents import (
     Agent,
     ApplyPatchTool,
     OpenAIResponsesModel,
+    ProgrammaticToolCallingTool,
     Runner,
     ShellTool,
     ToolCallOutputItem,
+    function_tool,
     set_tracing_disabled,
 )
 from agents.editor import ApplyPatchOperation, ApplyPatchResult
@@ -86,6 +89,15 @@ class Commands(Gateway):
                 self.assertEqual(second.output_text, "Planned: good")
 
 
+PRICES = {"A": 2, "B": 3, "C": 4}
+
+
+@function_tool(allowed_callers=["programmatic"])
+def get_price(sku: str) -> str:
+    """Returns the price of an article."""
+    return json.dumps({"eur": PRICES[sku]})
+
+
 async def run_locally(request: ShellCommandRequest) -> ShellResult:
     ran = [
         ShellCommandOutput(stdout="a.txt", outcome=ShellCallOutcome(type="exit", exit_code=0), command=command)
@@ -138,6 +150,22 @@ class Agents(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(result.final_output, "Patched: a.txt is changed")
                 (operation,) = editor.operations
                 self.assertEqual((operation.type, operation.path), ("update_file", "a.txt"))
+
+    async def test_a_program_calls_the_agents_function(self) -> None:
+        for model in MODELS:
+            for how in ("at once", "streamed"):
+                with self.subTest(model=model, how=how):
+                    agent = self.agent(model, ProgrammaticToolCallingTool(), get_price)
+                    said = "Add two prices in a program."
+                    if how == "streamed":
+                        result: Any = Runner.run_streamed(agent, said)
+                        async for _ in result.stream_events():
+                            pass
+                    else:
+                        result = await Runner.run(agent, said)
+                    self.assertEqual(result.final_output, "Together: 9")
+                    outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+                    self.assertEqual(len(outputs), 4)
 
 
 if __name__ == "__main__":

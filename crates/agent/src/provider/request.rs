@@ -7,6 +7,7 @@ use crate::wire::{
     AllowedMode, ApprovalAnswers, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall,
     FunctionCallOutput, FunctionOutput, INTERPRETER, InterpreterOutput, Item, ItemStatus, McpApprovalRequest,
     McpCall, PromptCache, ReasoningOptions, SamplingSettings, Text, ToolChoice, ToolName, arguments_of_code,
+    without_programs,
 };
 
 /// A request to a model.
@@ -75,6 +76,7 @@ fn function_name(tool: &ToolName) -> &str {
         ToolName::CodeInterpreter => INTERPRETER,
         ToolName::Shell => CallKind::Shell.function(),
         ToolName::ApplyPatch => CallKind::Patch.function(),
+        ToolName::ProgrammaticToolCalling => CallKind::Program.function(),
         // A turn presents the tools of servers as functions.
         ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
     }
@@ -99,7 +101,7 @@ pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> 
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {
     let mut plain = Vec::with_capacity(items.len());
     let approvals = ApprovalAnswers::of(items);
-    for (index, item) in items.iter().enumerate() {
+    for (index, item) in without_programs(items.to_vec()).iter().enumerate() {
         match item {
             Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
             Item::McpCall(call) => plain.extend(called(call, index)),
@@ -192,6 +194,7 @@ fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -
             caller: None,
         }),
         Item::FunctionCallOutput(FunctionCallOutput {
+            caller: None,
             id: format!("fco_{id}"),
             status: ItemStatus::Completed,
             call_id,

@@ -262,6 +262,7 @@ mod tests {
 
     fn output(text: &str) -> Item {
         Item::FunctionCallOutput(FunctionCallOutput {
+            caller: None,
             id: "fco".to_owned(),
             status: ItemStatus::Completed,
             call_id: "call_0".to_owned(),

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::call_result::{CallResult, OutputFile, TOKENS};
 use super::derived::DerivationOutcome;
 use super::functions::{CodeFunction, Functions};
+use super::program::ProgramSeal;
 use super::progress::Progress;
 use super::research::Research;
 use super::runner::Runner;
@@ -32,7 +33,9 @@ pub(super) struct ResponseBuilder<'a> {
     pub(super) code: bool,
     /// Whether it permits commands of a shell in a container.
     pub(super) shell: bool,
-    /// Maximum time of a command.
+    /// Seals the starts of programs.
+    pub(super) program_seal: Arc<dyn ProgramSeal>,
+    /// Maximum time of a command, and of a run of a program.
     pub(super) max_timeout: Duration,
     /// Terms of the calls that need approval, of code that the model writes.
     pub(super) writes: WriteTerms,

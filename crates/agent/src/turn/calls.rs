@@ -25,7 +25,7 @@ use crate::arguments::ArgumentsError;
 use crate::tools::{Callee, ServerTool};
 use crate::wire::{
     CallKind, CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item,
-    ItemStatus, McpError, McpSlot, ShellCall, ShellSlot, ToolCaller,
+    ItemStatus, McpError, McpSlot, PausedProgram, Program, ShellCall, ShellSlot, ToolCaller,
 };
 
 /// Maximum number of concurrent calls; a model may make any number of them.
@@ -81,6 +81,8 @@ struct CallTable {
     running: Vec<Option<ActiveCall>>,
     lines: Vec<ContainerCalls>,
     works: Vec<(usize, Work)>,
+    /// Outputs of programs that have ended, and calls of those that wait.
+    programs: Vec<Item>,
 }
 
 /// A running call, as the client sees it.
@@ -90,6 +92,8 @@ enum ActiveCall {
     Tool(McpSlot),
     /// Commands of a shell, with their outputs once they have begun.
     Shell(ShellCall, Option<ShellSlot>),
+    /// A program, with whether it has begun.
+    Program(Program, bool),
     /// Code that has outlived the response in which it was called.
     Left(CodeInterpreterCall),
 }
@@ -126,20 +130,48 @@ pub(super) async fn serve(
         calls.running.push(None);
         calls.begin(call, left, telling, &sender);
     }
-    telling.flush().await?;
-    let lines: Vec<_> = std::mem::take(&mut calls.lines).into_iter().map(follow).collect();
-    let code = stream::iter(lines).flatten_unordered(AT_ONCE);
-    // Results are taken in the order of the calls, so that aliases are numbered in it.
-    let works = stream::iter(std::mem::take(&mut calls.works))
-        .map(|(index, work)| work.run(index))
-        .buffered(AT_ONCE);
-    let serving = StepCalls {
-        calls,
-        moments: stream::select(code, works.boxed()).boxed(),
-        asked: of_code,
-        open: Vec::new(),
-    };
-    serving.follow(telling).await
+    calls.start(of_code, telling).await
+}
+
+/// Runs programs again whose calls have been answered.
+pub(super) async fn resume_programs(
+    paused: Vec<PausedProgram>,
+    telling: &mut ResponseBuilder<'_>,
+) -> Result<StepOutcome, Stop> {
+    let mut calls = CallTable::default();
+    for PausedProgram { program, calls: made } in paused {
+        let place = telling.runner.place(calls.ids.len()).await;
+        calls.ids.push((program.call_id.clone(), String::new()));
+        calls.results.push(None);
+        calls.running.push(None);
+        calls.run_program(program, &made, place, telling);
+    }
+    let (_, of_code) = mpsc::channel(1);
+    calls.start(of_code, telling).await
+}
+
+impl CallTable {
+    /// Runs the calls.
+    async fn start(
+        mut self,
+        of_code: mpsc::Receiver<CodeCall>,
+        telling: &mut ResponseBuilder<'_>,
+    ) -> Result<StepOutcome, Stop> {
+        telling.flush().await?;
+        let lines: Vec<_> = std::mem::take(&mut self.lines).into_iter().map(follow).collect();
+        let code = stream::iter(lines).flatten_unordered(AT_ONCE);
+        // Results are taken in the order of the calls, so that aliases are numbered in it.
+        let works = stream::iter(std::mem::take(&mut self.works))
+            .map(|(index, work)| work.run(index))
+            .buffered(AT_ONCE);
+        let serving = StepCalls {
+            calls: self,
+            moments: stream::select(code, works.boxed()).boxed(),
+            asked: of_code,
+            open: Vec::new(),
+        };
+        serving.follow(telling).await
+    }
 }
 
 impl StepCalls {
@@ -173,8 +205,13 @@ impl StepCalls {
         let waits = |running: &ActiveCall| match running {
             ActiveCall::Code(_, id, true) => open().any(|(_, call)| call.caller == *id),
             // It waits for other code in its container.
-            ActiveCall::Code(_, _, false) | ActiveCall::Shell(_, None) => true,
-            ActiveCall::Shell(_, Some(_)) | ActiveCall::Tool(_) | ActiveCall::Left(_) => false,
+            ActiveCall::Code(_, _, false) | ActiveCall::Shell(_, None) | ActiveCall::Program(_, false) => {
+                true
+            }
+            ActiveCall::Shell(_, Some(_))
+            | ActiveCall::Tool(_)
+            | ActiveCall::Left(_)
+            | ActiveCall::Program(_, true) => false,
         };
         open().next().is_some() && self.calls.running.iter().flatten().all(waits)
     }
@@ -231,6 +268,11 @@ impl StepCalls {
         self.follow(telling).await
     }
 
+    /// Takes the outputs of programs that have ended, and the calls of those that wait.
+    pub(super) fn take_programs(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.calls.programs)
+    }
+
     /// Returns the ids of the model's calls that have no result yet.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = &str> {
         let ids = self.calls.ids.iter().map(|(id, _)| id.as_str());
@@ -258,11 +300,23 @@ impl CallTable {
     ) {
         let index = self.ids.len() - 1;
         match call.wants {
-            CallPurpose::Client(_) | CallPurpose::Form(_) | CallPurpose::HandedOver(_) => {}
+            CallPurpose::Client(_)
+            | CallPurpose::Form(_)
+            | CallPurpose::HandedOver(_)
+            // It has become one that has started, or was refused.
+            | CallPurpose::Program { .. } => {}
             CallPurpose::Approval { .. } => {
                 if let Some(request) = call.approval() {
                     telling.draft.whole_approval_request(request);
                 }
+            }
+            CallPurpose::Started { program, .. } if *left == 0 => {
+                let why = format!("The program was not run: {NONE_LEFT}.");
+                self.programs.push(telling.fail_program(&program, why));
+            }
+            CallPurpose::Started { program, place } => {
+                *left -= 1;
+                self.run_program(program, &[], place, telling);
             }
             CallPurpose::Refused(why) => self.results[index] = Some(FunctionOutput::Text(why)),
             CallPurpose::Nothing => {
@@ -328,6 +382,24 @@ impl CallTable {
         }
     }
 
+    /// Runs the last call, a program that has made these calls.
+    fn run_program(
+        &mut self,
+        program: Program,
+        made: &[(FunctionCall, Option<FunctionOutput>)],
+        place: Arc<dyn CallSandbox>,
+        telling: &mut ResponseBuilder<'_>,
+    ) {
+        match telling.program(&program, made) {
+            Ok(call) => {
+                let index = self.ids.len() - 1;
+                self.running[index] = Some(ActiveCall::Program(program, false));
+                self.enqueue(index, place, call);
+            }
+            Err(why) => self.programs.push(telling.fail_program(&program, why)),
+        }
+    }
+
     /// Adds a call to those of its container.
     fn enqueue(&mut self, index: usize, place: Arc<dyn CallSandbox>, call: ToolsetCall) {
         let same = |line: &&mut ContainerCalls| line[0].1.container() == place.container();
@@ -344,6 +416,7 @@ impl CallTable {
                     *begun = true;
                     telling.draft.interpret(slot);
                 }
+                Some(ActiveCall::Program(_, begun)) => *begun = true,
                 Some(ActiveCall::Shell(call, slot)) => {
                     let id = telling.ids.mint(CallKind::Shell.output_prefix());
                     *slot = Some(telling.draft.shell_output(id, call));
@@ -360,11 +433,13 @@ impl CallTable {
                     self.results[index] = Some(telling.end_shell(slot, *ran));
                 }
             }
-            Moment::Ended(index, ran) => {
-                if let Some(ActiveCall::Code(slot, ..)) = self.running[index].take() {
-                    self.results[index] = Some(telling.end(slot, *ran));
+            Moment::Ended(index, ran) => match self.running[index].take() {
+                Some(ActiveCall::Code(slot, ..)) => self.results[index] = Some(telling.end(slot, *ran)),
+                Some(ActiveCall::Program(program, _)) => {
+                    self.programs.extend(telling.end_program(&program, &ran));
                 }
-            }
+                _ => {}
+            },
             Moment::Drawn(index, drawn) => {
                 if let Some(ActiveCall::Tool(slot)) = self.running[index].take() {
                     self.results[index] = Some(telling.end_drawing(slot, *drawn));
@@ -387,15 +462,17 @@ impl CallTable {
     /// Returns the results for the model, in the order of the calls.
     fn items(self) -> Vec<Item> {
         let results = self.ids.into_iter().zip(self.results);
+        let programs = self.programs;
         let item = |((call_id, id), output): ((String, String), Option<FunctionOutput>)| {
             Some(Item::FunctionCallOutput(FunctionCallOutput {
+                caller: None,
                 id,
                 status: ItemStatus::Completed,
                 call_id,
                 output: output?,
             }))
         };
-        results.filter_map(item).collect()
+        results.filter_map(item).chain(programs).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls that the client serves in forms other than that of a function.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use cellblock_interpreter::toolset::shell::SHELL;
 use regex::Regex;
@@ -51,18 +52,29 @@ impl ModelStep {
     pub(super) fn hand_over(&mut self, items: &[Item], telling: &mut ResponseBuilder<'_>) {
         let earlier = items.iter().filter_map(|item| match item {
             Item::FunctionCall(call) => Some(call.call_id.clone()),
+            Item::Program(program) => Some(program.call_id.clone()),
             _ => None,
         });
         let mut known: HashSet<String> = earlier.collect();
         for call in &mut self.calls {
             // Some models count their calls anew in each step, and clients find calls by their ids.
-            let has_item = matches!(call.wants, CallPurpose::Form(_) | CallPurpose::Shell { .. });
+            let has_item = matches!(
+                call.wants,
+                CallPurpose::Form(_) | CallPurpose::Shell { .. } | CallPurpose::Program { .. }
+            );
             if !known.insert(call.id.clone()) && has_item {
                 call.id = telling.ids.mint("call");
             }
             if let CallPurpose::Form(form) = &call.wants {
                 call.wants = match telling.hand_over(form, call) {
                     Ok(id) => CallPurpose::HandedOver(id),
+                    Err(why) => CallPurpose::Refused(why),
+                };
+            }
+            if let CallPurpose::Program { place } = &call.wants {
+                let place = Arc::clone(place);
+                call.wants = match telling.start_program(&call.id, &call.arguments, &*place) {
+                    Ok(program) => CallPurpose::Started { program, place },
                     Err(why) => CallPurpose::Refused(why),
                 };
             }

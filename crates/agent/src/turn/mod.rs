@@ -34,6 +34,7 @@ mod offer;
 mod outcome;
 mod patch;
 mod plan;
+mod program;
 mod progress;
 mod ran_report;
 mod research;
@@ -62,7 +63,7 @@ use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError
 use crate::tools::Catalog;
 use crate::wire::{
     ApiError, Draft, ErrorKind, Ids, Item, ItemStatus, Message, Part, Response, ResponseRequest, Role,
-    StreamEvent, TokenUsage, Tool,
+    StreamEvent, TokenUsage, Tool, paused_programs,
 };
 
 pub use call_result::{CallResult, OutputFile};
@@ -71,6 +72,7 @@ pub use derived::{AnswerArtifact, DerivationOutcome, DerivedFacts};
 pub use evidence::{Evidence, EvidenceRoom, KeptResult, NotKept};
 pub use fetch::whole_elsewhere;
 pub use plan::{ChartIntent, Plan};
+pub use program::{ProgramSeal, ProgramStart};
 pub use research::{DerivationTerms, Research};
 pub use runner::{CallSandbox, Runner};
 pub use session::{ExecutionView, SessionRunner, failed, tell};
@@ -81,6 +83,7 @@ pub use toolset::ToolsetCall;
 use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
 use functions::Functions;
+use program::PlainSeal;
 use step::{Call, ModelStep};
 use suspended::Suspension;
 
@@ -98,12 +101,14 @@ pub struct Turn {
     /// Connectors that the request lends to its code.
     lent: Vec<Arc<dyn Connector>>,
     suspension: Suspension,
-    /// Maximum time of a command of a shell.
+    /// Maximum time of a command of a shell, and of a run of a program.
     max_timeout: Duration,
     /// Whether the client can be asked to approve calls of code.
     asks: bool,
     /// Seal of summaries; without one, no conversation is compacted.
     seal: Option<Arc<dyn SummarySeal>>,
+    /// Seal of programs.
+    program_seal: Arc<dyn ProgramSeal>,
 }
 
 impl std::fmt::Debug for Turn {
@@ -146,6 +151,7 @@ impl Turn {
             max_timeout: ToolsetTerms::default().max_timeout,
             asks: false,
             seal: None,
+            program_seal: Arc::new(PlainSeal),
         }
     }
 
@@ -177,7 +183,7 @@ impl Turn {
         self
     }
 
-    /// Sets the maximum time of a command of a shell.
+    /// Sets the maximum time of a command of a shell, and of a run of a program.
     #[must_use]
     pub const fn max_timeout(mut self, max_timeout: Duration) -> Self {
         self.max_timeout = max_timeout;
@@ -195,6 +201,13 @@ impl Turn {
     #[must_use]
     pub fn sealing(mut self, seal: Arc<dyn SummarySeal>) -> Self {
         self.seal = Some(seal);
+        self
+    }
+
+    /// Sets the seal of programs, which a client keeps while they wait for it.
+    #[must_use]
+    pub fn sealing_programs(mut self, seal: Arc<dyn ProgramSeal>) -> Self {
+        self.program_seal = seal;
         self
     }
 
@@ -313,6 +326,7 @@ impl Turn {
             runner: Arc::clone(&self.runner),
             code: request.tools.iter().any(Tool::is_interpreter),
             shell: request.tools.iter().any(Tool::is_hosted_shell),
+            program_seal: Arc::clone(&self.program_seal),
             max_timeout: self.max_timeout,
             writes: if self.asks {
                 WriteTerms::Rehearsed
@@ -354,6 +368,14 @@ impl Turn {
         let mut again = false;
         if let Some(code) = self.suspended() {
             let served = code.into_serving(telling).resume(telling).await?;
+            if self.leaves(served, items, telling) {
+                return Ok(StepsEnd::Client);
+            }
+            again = true;
+        }
+        let paused = paused_programs(items);
+        if !paused.is_empty() {
+            let served = calls::resume_programs(paused, telling).await?;
             if self.leaves(served, items, telling) {
                 return Ok(StepsEnd::Client);
             }
@@ -425,15 +447,18 @@ impl Turn {
         Ok(StepsEnd::Steps)
     }
 
-    /// Adds the results of a step's calls. Returns whether the client continues: their code waits
-    /// for it, or was rehearsed and needs approval.
+    /// Adds the results of a step's calls. Returns whether the client continues: their code or a program
+    /// waits for it, or code was rehearsed and needs approval.
     fn leaves(&self, served: StepOutcome, items: &mut Vec<Item>, telling: &mut ResponseBuilder<'_>) -> bool {
         let waits = match served {
             StepOutcome::Done(results) => {
+                let is_call = |item: &Item| matches!(item, Item::FunctionCall(_));
+                let waits = results.iter().any(is_call);
                 items.extend(results);
-                false
+                waits
             }
-            StepOutcome::Waits(serving) => {
+            StepOutcome::Waits(mut serving) => {
+                items.extend(serving.take_programs());
                 self.suspend(SuspendedCode::new(*serving, telling));
                 true
             }

@@ -13,12 +13,12 @@ use super::progress::Progress;
 use super::research::DerivationTerms;
 use super::shell::FILES;
 use super::summary::since_summary;
-use super::{patch, shell};
+use super::{patch, program, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::tools::Source;
 use crate::wire::{
     AllowedMode, ChoiceMode, Function, Item, LocalShellAction, ResponseRequest, ShellEnvironment, Tool,
-    ToolChoice, ToolName,
+    ToolChoice, ToolName, without_programs,
 };
 
 /// Maximum number of file paths that a model is shown by name.
@@ -99,7 +99,8 @@ impl ResponseBuilder<'_> {
         alike: &RequestTemplate,
         again: bool,
     ) -> ModelRequest {
-        let mut items = since_summary(items);
+        // First, because names of a program's calls are not the model's.
+        let mut items = without_programs(since_summary(items));
         self.functions.rename(&mut items);
         let mut sections = Vec::new();
         if let Some(research) = self.research {
@@ -143,6 +144,7 @@ impl ResponseBuilder<'_> {
             }],
             Tool::ApplyPatch { .. } => vec![patch::function()],
             Tool::LocalShell => vec![LocalShellAction::function()],
+            Tool::ProgrammaticToolCalling => vec![program::function(&self.of_code)],
             Tool::Mcp(_) => Vec::new(),
         });
         let chart = alike.chart.clone().filter(|_| self.draws());
@@ -173,9 +175,12 @@ impl ResponseBuilder<'_> {
                 ToolName::Function { name, namespace } | ToolName::Custom { name, namespace },
             ) => ToolChoice::Tool(self.functions.known_as(namespace.as_deref(), name)),
             ToolChoice::Mode(_)
-            | ToolChoice::Tool(ToolName::CodeInterpreter | ToolName::Shell | ToolName::ApplyPatch) => {
-                choice.clone()
-            }
+            | ToolChoice::Tool(
+                ToolName::CodeInterpreter
+                | ToolName::Shell
+                | ToolName::ApplyPatch
+                | ToolName::ProgrammaticToolCalling,
+            ) => choice.clone(),
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
                 allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
@@ -190,7 +195,10 @@ impl ResponseBuilder<'_> {
             ToolName::Function { name, namespace } | ToolName::Custom { name, namespace } => {
                 return vec![self.functions.known_as(namespace.as_deref(), name)];
             }
-            ToolName::CodeInterpreter | ToolName::Shell | ToolName::ApplyPatch => return vec![name.clone()],
+            ToolName::CodeInterpreter
+            | ToolName::Shell
+            | ToolName::ApplyPatch
+            | ToolName::ProgrammaticToolCalling => return vec![name.clone()],
         };
         let names = self.catalog.names(server_label, name.as_deref());
         names

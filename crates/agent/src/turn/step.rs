@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::toolset::WriteTerms;
+use cellblock_interpreter::toolset::program::PROGRAM;
 use cellblock_interpreter::toolset::shell::SHELL;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
@@ -19,7 +20,8 @@ use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream};
 use crate::tools::ServerTool;
 use crate::wire::{
     CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpApprovalRequest, McpSlot,
-    Message, MessageSlot, Part, REQUEST_PREFIX, Reasoning, ReasoningSlot, Role, TokenUsage, served,
+    Message, MessageSlot, Part, Program, REQUEST_PREFIX, Reasoning, ReasoningSlot, Role, TokenUsage, Tool,
+    served,
 };
 
 /// Result of a step.
@@ -61,6 +63,13 @@ pub(super) enum CallPurpose {
         id: String,
         place: Arc<dyn CallSandbox>,
     },
+    /// Runs a program of which the client gets an item once the code is complete.
+    Program { place: Arc<dyn CallSandbox> },
+    /// Runs a program, which has its item.
+    Started {
+        program: Program,
+        place: Arc<dyn CallSandbox>,
+    },
     /// Calls a function of the client, which receives the call unchanged.
     Client(Option<CallSlot>),
     /// Calls another tool of the client, which receives the call in this form once it is complete.
@@ -87,6 +96,9 @@ impl Call {
     pub(super) fn item(&self, ids: &mut Ids) -> Item {
         if let Some(request) = self.approval() {
             return Item::McpApprovalRequest(request);
+        }
+        if let CallPurpose::Started { program, .. } = &self.wants {
+            return Item::Program(program.clone());
         }
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
@@ -240,7 +252,10 @@ impl ModelStep {
             ModelEvent::CallBegin { id, name, .. } => {
                 open.end(telling, false);
                 let before = self.calls.iter().filter(|call| {
-                    matches!(call.wants, CallPurpose::Code { .. } | CallPurpose::Shell { .. })
+                    matches!(
+                        call.wants,
+                        CallPurpose::Code { .. } | CallPurpose::Shell { .. } | CallPurpose::Program { .. }
+                    )
                 });
                 let before = before.count();
                 let wants = telling.begin(&id, &name, before).await;
@@ -364,6 +379,9 @@ impl ResponseBuilder<'_> {
             let place = self.runner.place(before).await;
             let id = self.ids.mint(CallKind::Shell.call_prefix());
             CallPurpose::Shell { id, place }
+        } else if name == PROGRAM && self.draft.response().tools.iter().any(Tool::is_programs) {
+            let place = self.runner.place(before).await;
+            CallPurpose::Program { place }
         } else if let Some(form) = form_of(&self.draft.response().tools, &self.functions, name) {
             CallPurpose::Form(form)
         } else if self.functions.find(name).is_some() {
@@ -412,6 +430,8 @@ impl ResponseBuilder<'_> {
             CallPurpose::Client(Some(slot)) => self.draft.arguments(slot, delta),
             CallPurpose::Tool { slot, .. } => self.draft.mcp_arguments(slot, delta),
             CallPurpose::Shell { .. }
+            | CallPurpose::Program { .. }
+            | CallPurpose::Started { .. }
             | CallPurpose::Client(None)
             | CallPurpose::Form(_)
             | CallPurpose::HandedOver(_)

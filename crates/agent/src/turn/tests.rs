@@ -1,8 +1,10 @@
 //! Turns with scripted models and a runner that answers as it is told.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cellblock_interpreter::toolset::program::PROGRAM;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ use crate::wire::{
 
 mod disposal;
 mod namespaces;
+mod programs;
 mod servers;
 mod shell;
 
@@ -34,6 +37,8 @@ struct Echo {
     shared: bool,
     /// Note about the hosts that code reaches.
     network: Option<&'static str>,
+    /// Reports of programs, each for one run.
+    reports: Mutex<VecDeque<Value>>,
 }
 
 impl Echo {
@@ -45,6 +50,7 @@ impl Echo {
             meeting: Barrier::new(2),
             shared,
             network: None,
+            reports: Mutex::default(),
         }
     }
 }
@@ -102,7 +108,11 @@ impl CallSandbox for EchoPlace {
                 _ => {}
             }
             stops.0 = None;
-            let logs = format!("ran {}", code.code());
+            let report = (code.tool == PROGRAM).then(|| self.echo.reports.lock().pop_front());
+            let logs = match report.flatten() {
+                Some(report) => report.to_string(),
+                None => format!("ran {}", code.code()),
+            };
             let made = code.code().strip_prefix("make ").map(|name| OutputFile {
                 container: self.container.clone(),
                 id: format!("cfile_{name}"),

@@ -13,14 +13,17 @@ pub enum CallKind {
     Custom,
     /// A command on the client's computer, in the older form.
     LocalShell,
+    /// A program that calls functions.
+    Program,
 }
 
 /// All kinds except functions.
-const KINDS: [CallKind; 4] = [
+const KINDS: [CallKind; 5] = [
     CallKind::Shell,
     CallKind::Patch,
     CallKind::Custom,
     CallKind::LocalShell,
+    CallKind::Program,
 ];
 
 /// Beginning of the id of a call that was served here.
@@ -44,6 +47,7 @@ impl CallKind {
             Self::Patch => "apply patch",
             Self::Custom => "custom tool",
             Self::LocalShell => "local shell",
+            Self::Program => "program",
         }
     }
 
@@ -55,6 +59,7 @@ impl CallKind {
             Self::Patch => "apply_patch_call_output",
             Self::Custom => "custom_tool_call_output",
             Self::LocalShell => "local_shell_call_output",
+            Self::Program => "program_output",
         }
     }
 
@@ -65,6 +70,7 @@ impl CallKind {
             Self::Shell => cellblock_interpreter::toolset::shell::SHELL,
             Self::Patch => "apply_patch",
             Self::LocalShell => "local_shell",
+            Self::Program => cellblock_interpreter::toolset::program::PROGRAM,
         }
     }
 
@@ -76,6 +82,7 @@ impl CallKind {
             Self::Patch => "ap",
             Self::Custom => "ctc",
             Self::LocalShell => "lsh",
+            Self::Program => "prog",
         }
     }
 
@@ -87,6 +94,7 @@ impl CallKind {
             Self::Patch => "apo",
             Self::Custom => "ctco",
             Self::LocalShell => "lsho",
+            Self::Program => "po",
         }
     }
 }
@@ -114,6 +122,9 @@ mod tests {
             ("apo_1", CallKind::Patch, false),
             ("ctc_1", CallKind::Custom, false),
             ("ctco_1", CallKind::Custom, false),
+            ("prog_1", CallKind::Program, false),
+            ("po_1", CallKind::Program, false),
+            ("fc_prog_1", CallKind::Program, false),
             ("fc_sh_1", CallKind::Shell, true),
             ("fc_1", CallKind::Function, false),
             ("fc_ci_1", CallKind::Function, false),

@@ -132,6 +132,7 @@ impl CustomCallOutput {
     /// Returns it as the model knows it.
     pub(super) fn into_function(self) -> FunctionCallOutput {
         FunctionCallOutput {
+            caller: None,
             id: self.id,
             status: self.status,
             call_id: self.call_id,

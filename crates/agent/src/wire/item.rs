@@ -9,6 +9,7 @@ use super::content::{Part, texts};
 use super::custom::{CustomCall, CustomCallOutput};
 use super::local_shell::{LocalShellCall, LocalShellCallOutput};
 use super::patch::{PatchCall, PatchCallOutput};
+use super::program::{Program, ProgramOutput};
 use super::shell::{ShellCall, ShellCallOutput};
 
 /// One step of a conversation.
@@ -41,6 +42,10 @@ pub enum Item {
     CustomToolCall(CustomCall),
     /// The result of such a tool.
     CustomToolCallOutput(CustomCallOutput),
+    /// A program that calls the client's functions.
+    Program(Program),
+    /// The result of a program.
+    ProgramOutput(ProgramOutput),
     /// The list of a server's tools.
     McpListTools(McpListTools),
     /// A call of a server's tool.
@@ -72,6 +77,8 @@ impl Item {
             Self::LocalShellCallOutput(item) => &item.id,
             Self::CustomToolCall(item) => &item.id,
             Self::CustomToolCallOutput(item) => &item.id,
+            Self::Program(item) => &item.id,
+            Self::ProgramOutput(item) => &item.id,
             Self::McpListTools(item) => &item.id,
             Self::McpCall(item) => &item.id,
             Self::McpApprovalRequest(item) => &item.id,
@@ -93,6 +100,8 @@ impl Item {
             Self::LocalShellCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
             Self::CustomToolCall(call) => Self::FunctionCall(call.into_function()),
             Self::CustomToolCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            Self::Program(program) => Self::FunctionCall(program.into_function()),
+            Self::ProgramOutput(output) => Self::FunctionCallOutput(output.into_function()),
             other => other,
         }
     }
@@ -112,9 +121,11 @@ impl Item {
             Self::LocalShellCallOutput(item) => item.status = status,
             Self::CustomToolCall(item) => item.status = status,
             Self::CustomToolCallOutput(item) => item.status = status,
+            Self::ProgramOutput(item) => item.status = status,
             Self::McpCall(item) => item.status = status,
             // These have no status.
-            Self::McpListTools(_)
+            Self::Program(_)
+            | Self::McpListTools(_)
             | Self::McpApprovalRequest(_)
             | Self::McpApprovalResponse(_)
             | Self::Compaction(_)
@@ -205,7 +216,7 @@ pub struct FunctionCall {
 pub enum ToolCaller {
     /// Code that the model runs.
     Program {
-        /// Id of the [`CodeInterpreterCall`] that runs it.
+        /// Id of the [`CodeInterpreterCall`] that runs it, or call id of the [`Program`].
         caller_id: String,
     },
 }
@@ -221,6 +232,9 @@ pub struct FunctionCallOutput {
     pub call_id: String,
     /// The result.
     pub output: FunctionOutput,
+    /// Caller that made the call, as the client repeats it; omitted if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<ToolCaller>,
 }
 
 /// Result of a function: text, or parts.

@@ -127,6 +127,7 @@ impl LocalShellCallOutput {
     /// Returns it as the model knows it.
     pub(super) fn into_function(self) -> FunctionCallOutput {
         FunctionCallOutput {
+            caller: None,
             // Clients put the id of the call there.
             id: format!("{}_{}", CallKind::LocalShell.output_prefix(), self.call_id),
             status: ItemStatus::Completed,

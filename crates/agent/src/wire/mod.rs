@@ -31,6 +31,7 @@ mod local_shell;
 pub(crate) mod order;
 mod patch;
 mod pieces;
+mod program;
 mod prompt_cache;
 mod report;
 mod request;
@@ -65,6 +66,7 @@ pub use item::{
 pub use local_shell::{LocalShellAction, LocalShellCall, LocalShellCallOutput};
 pub use patch::{PatchCall, PatchCallOutput, PatchOperation};
 pub use pieces::{ContentUrl, Piece, Pieces};
+pub use program::{PausedProgram, Program, ProgramOutput, paused_programs, without_programs};
 pub use prompt_cache::{PromptCache, PromptCacheOptions};
 pub use report::{ReportedGap, TurnReport};
 pub use request::{

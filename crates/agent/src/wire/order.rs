@@ -154,10 +154,12 @@ impl Order {
         if kind == "response.output_item.added" {
             demand!(index == self.items.len(), "not the next item");
             let item = &event["item"];
-            let kinds = ["mcp_list_tools", "mcp_approval_request", "compaction"];
+            let kinds = ["mcp_list_tools", "mcp_approval_request", "compaction", "program"];
             let bare = kinds.iter().any(|kind| item["type"] == *kind) && item.get("status").is_none();
+            // It is whole from the start.
+            let ended = item["type"] == "program_output";
             demand!(
-                bare || item["status"] == "in_progress",
+                bare || ended || item["status"] == "in_progress",
                 "added with another status"
             );
             let id = item["id"].as_str().unwrap_or_default().to_owned();
@@ -190,6 +192,14 @@ impl Order {
                 }
                 "shell_call_output" => {
                     item["output"] == serde_json::json!([]) && item.get("max_output_length").is_some()
+                }
+                "program" => {
+                    let keys = ["call_id", "code", "fingerprint"];
+                    keys.iter().all(|key| item[*key].is_string())
+                }
+                "program_output" => {
+                    let ends = ["completed", "incomplete"];
+                    item["result"].is_string() && ends.iter().any(|end| item["status"] == **end)
                 }
                 "mcp_list_tools" => {
                     item["tools"] == serde_json::json!([])

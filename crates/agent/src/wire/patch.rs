@@ -101,6 +101,7 @@ impl PatchCallOutput {
             (_, None) => "The patch was applied.".to_owned(),
         };
         FunctionCallOutput {
+            caller: None,
             id: self.id,
             status: ItemStatus::Completed,
             call_id: self.call_id,

@@ -240,6 +240,7 @@ impl ShellCallOutput {
     pub(super) fn into_function(self) -> FunctionCallOutput {
         let texts: Vec<_> = self.output.iter().map(ShellOutput::text).collect();
         FunctionCallOutput {
+            caller: None,
             output: FunctionOutput::Text(numbered(&texts)),
             id: self.id,
             status: self.status,

@@ -41,6 +41,8 @@ pub enum Tool {
     },
     /// Commands on the client's computer, in the older form.
     LocalShell,
+    /// Programs in JavaScript that call functions of the client.
+    ProgrammaticToolCalling,
     /// A tool of the client that takes one text.
     Custom(CustomTool),
     /// The tools of a server, which are called here.
@@ -60,6 +62,7 @@ impl Tool {
             Self::Shell { .. } => CallKind::Shell.function(),
             Self::ApplyPatch { .. } => CallKind::Patch.function(),
             Self::LocalShell => CallKind::LocalShell.function(),
+            Self::ProgrammaticToolCalling => CallKind::Program.function(),
             Self::Mcp(tool) => &tool.server_label,
             Self::Namespace(namespace) => &namespace.name,
         }
@@ -96,13 +99,19 @@ impl Tool {
         matches!(self, Self::Shell { .. }) && self.container().is_some()
     }
 
+    /// Returns whether it runs programs in JavaScript.
+    pub const fn is_programs(&self) -> bool {
+        matches!(self, Self::ProgrammaticToolCalling)
+    }
+
     /// Returns its name if the model calls it by a name that no client chooses.
     pub fn fixed_name(&self) -> Option<&str> {
         match self {
             Self::CodeInterpreter { .. }
             | Self::Shell { .. }
             | Self::ApplyPatch { .. }
-            | Self::LocalShell => Some(self.name()),
+            | Self::LocalShell
+            | Self::ProgrammaticToolCalling => Some(self.name()),
             Self::Function(_) | Self::Custom(_) | Self::Mcp(_) | Self::Namespace(_) => None,
         }
     }
@@ -116,6 +125,7 @@ impl Tool {
             | Self::Shell { .. }
             | Self::ApplyPatch { .. }
             | Self::LocalShell
+            | Self::ProgrammaticToolCalling
             | Self::Custom(_)
             | Self::Mcp(_) => (None, None),
         };
@@ -327,7 +337,8 @@ pub enum Container {
     Auto(AutoContainer),
 }
 
-/// Returns the container of a request's code and commands, and the parameter that names it.
+/// Returns the container of a request's code and commands, and the parameter that names it. Programs alone
+/// run in one that is created for them.
 pub fn container(tools: &[Tool]) -> Option<(String, Container)> {
     let mut found: Option<(String, Container)> = None;
     for (index, tool) in tools.iter().enumerate() {
@@ -347,7 +358,13 @@ pub fn container(tools: &[Tool]) -> Option<(String, Container)> {
             (found, container) => *found = Some((format!("tools[{index}].{key}"), container.clone())),
         }
     }
-    found
+    found.or_else(|| {
+        let index = tools.iter().position(Tool::is_programs)?;
+        Some((
+            format!("tools[{index}]"),
+            Container::Auto(AutoContainer::default()),
+        ))
+    })
 }
 
 /// Returns the parameter with the network policy of the container of a request's code and commands, which
@@ -491,6 +508,8 @@ pub enum ToolName {
     Shell,
     /// Changes of the client's files.
     ApplyPatch,
+    /// Programs in JavaScript.
+    ProgrammaticToolCalling,
     /// A tool of a server, or any of its tools.
     Mcp {
         /// The server's label.
@@ -515,7 +534,8 @@ impl ToolName {
             }),
             (Self::CodeInterpreter, Tool::CodeInterpreter { .. })
             | (Self::Shell, Tool::Shell { .. })
-            | (Self::ApplyPatch, Tool::ApplyPatch { .. }) => true,
+            | (Self::ApplyPatch, Tool::ApplyPatch { .. })
+            | (Self::ProgrammaticToolCalling, Tool::ProgrammaticToolCalling) => true,
             // Whether the server has the tool is known after its tools were listed.
             (Self::Mcp { server_label, .. }, Tool::Mcp(tool)) => *server_label == tool.server_label,
             _ => false,

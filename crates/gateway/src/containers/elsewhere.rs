@@ -41,6 +41,12 @@ pub(super) async fn runner(
         let path = format!("tools[{at}].type");
         return Err(ApiError::invalid(path, "unsupported_tool", message));
     }
+    if let Some(at) = request.tools.iter().position(Tool::is_programs) {
+        let message = "`programmatic_tool_calling` is not supported here: code runs at another server, which \
+                       runs Python only; let the model call the functions (`direct`)";
+        let path = format!("tools[{at}].type");
+        return Err(ApiError::invalid(path, "unsupported_tool", message));
+    }
     let mut attachments = Attachments::new(gateway, owner, container.is_some()).beside_code();
     if let Some((param, container)) = &container {
         let Container::Auto(options) = container else {

@@ -65,7 +65,9 @@ pub(crate) async fn runner(
     if let Engine::Execute(engine) = &gateway.engine {
         return elsewhere::runner(gateway, engine, owner, request, container).await;
     }
-    let mut attachments = Attachments::new(gateway, owner, container.is_some());
+    // Programs read no files.
+    let hosts = request.tools.iter().any(|tool| tool.container().is_some());
+    let mut attachments = Attachments::new(gateway, owner, hosts);
     let mut auto = None;
     let mut main = None;
     if let Some((param, container)) = &container {
@@ -147,7 +149,7 @@ pub(crate) async fn runner(
         main: tokio::sync::Mutex::new(main.map(Arc::new)),
         others: Mutex::default(),
         attached: Mutex::new(attached),
-        hosts: container.is_some(),
+        hosts,
         interpreter: request.tools.iter().any(Tool::is_interpreter),
         files,
         network,

@@ -190,6 +190,7 @@ async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot
     };
     let output = |parts| {
         Item::FunctionCallOutput(FunctionCallOutput {
+            caller: None,
             id: "fco".to_owned(),
             status: ItemStatus::Completed,
             call_id: "a".to_owned(),

@@ -149,6 +149,18 @@ impl Options {
             let message = "the tool `code_interpreter` is switched off here; send the request without it";
             return refuse(place, message);
         }
+        let programs = tools.iter().position(Tool::is_programs);
+        if let Some(place) = programs.filter(|_| !self.code_interpreter) {
+            let message = "`programmatic_tool_calling` is not supported here: code is switched off; send the \
+                           request without it, and let the model call the functions (`direct`)";
+            return refuse(place, message);
+        }
+        if let Some(place) = programs.filter(|_| self.cells.guard != Guard::Off) {
+            let message = "`programmatic_tool_calling` is not supported here: code is checked before it runs, \
+                           and JavaScript cannot be checked; use `code_interpreter`, or let the model call the \
+                           functions (`direct`)";
+            return refuse(place, message);
+        }
         // Clients look for the first words, and then offer a function in its place.
         match tools.iter().position(Tool::is_hosted_shell) {
             Some(place) if !self.code_interpreter => refuse(
@@ -185,5 +197,17 @@ mod tests {
         let refused = off.refuse_tools(&tools).unwrap_err();
         assert_eq!(refused.param.as_deref(), Some("tools[0].type"));
         assert_eq!(refused.status(), 400);
+        let programs = [Tool::ProgrammaticToolCalling];
+        let guarded = Options {
+            cells: CellOptions {
+                guard: Guard::Strict,
+                ..CellOptions::default()
+            },
+            ..Options::default()
+        };
+        for (options, reason) in [(&off, "switched off"), (&guarded, "cannot be checked")] {
+            let refused = options.refuse_tools(&programs).unwrap_err();
+            assert!(refused.message.contains(reason), "{refused}");
+        }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use cellblock_agent::wire::{ApiError, CallKind, Item, is_served_shell};
+use cellblock_agent::wire::{ApiError, CallKind, Item, ToolCaller, is_served_shell};
 
 /// Puts the items of a conversation into the form that models know, and drops what clients repeat:
-/// outputs of commands that the records have, too.
+/// outputs of commands that the records have, too. Programs stay as they are while they may run again.
 pub(super) fn as_functions(items: Vec<Item>, calls: &mut CallPairs) -> Vec<Item> {
-    let items = items.into_iter().map(Item::into_function);
+    let items = items.into_iter().map(|item| match item {
+        Item::Program(_) | Item::ProgramOutput(_) => item,
+        other => other.into_function(),
+    });
     items.filter(|item| calls.add(item)).collect()
 }
 
@@ -18,6 +21,10 @@ pub(super) struct CallPairs {
     calls: HashMap<String, CallEntry>,
     /// The first output without a call.
     unknown: Option<(String, CallKind)>,
+    /// The first call of a program with two outputs.
+    repeated: Option<String>,
+    /// The first call whose output names another caller.
+    foreign: Option<String>,
 }
 
 /// A call.
@@ -30,6 +37,7 @@ struct CallEntry {
     answered: bool,
     /// Whether commands of it ran in one of our containers.
     served: bool,
+    caller: Option<ToolCaller>,
 }
 
 impl CallPairs {
@@ -43,11 +51,18 @@ impl CallPairs {
                 if served && known.is_some_and(|known| known.id == call.id) {
                     return false;
                 }
+                if let Some(ToolCaller::Program { caller_id }) = &call.caller
+                    && let Some(program) = self.calls.get_mut(caller_id)
+                {
+                    // It has its output once its calls have theirs.
+                    program.answered = true;
+                }
                 let entry = CallEntry {
                     id: call.id.clone(),
                     kind: CallKind::of(&call.id),
                     answered: false,
                     served,
+                    caller: call.caller.clone(),
                 };
                 self.calls.insert(call.call_id.clone(), entry);
                 true
@@ -58,9 +73,35 @@ impl CallPairs {
                     self.unknown.get_or_insert_with(|| (output.call_id.clone(), kind));
                     return true;
                 };
+                if call.answered && call.caller.is_some() {
+                    self.repeated.get_or_insert_with(|| output.call_id.clone());
+                }
+                if output.caller.is_some() && output.caller != call.caller {
+                    self.foreign.get_or_insert_with(|| output.call_id.clone());
+                }
                 let repeated = call.answered && (call.served || CallKind::of(&output.id) == CallKind::Shell);
                 call.answered = true;
                 !repeated
+            }
+            Item::Program(program) => {
+                let entry = CallEntry {
+                    id: program.id.clone(),
+                    kind: CallKind::Program,
+                    answered: false,
+                    served: false,
+                    caller: None,
+                };
+                self.calls.insert(program.call_id.clone(), entry);
+                true
+            }
+            Item::ProgramOutput(output) => {
+                if let Some(program) = self.calls.get_mut(&output.call_id) {
+                    program.answered = true;
+                } else {
+                    let unknown = || (output.call_id.clone(), CallKind::Program);
+                    self.unknown.get_or_insert_with(unknown);
+                }
+                true
             }
             _ => true,
         }
@@ -76,6 +117,17 @@ impl CallPairs {
                 kind.words()
             );
             return Err(ApiError::invalid("input", "unknown_call_id", message));
+        }
+        if let Some(id) = self.repeated {
+            let message = format!("the call `{id}` has two outputs; send one");
+            return Err(ApiError::invalid("input", "duplicate_call_output", message));
+        }
+        if let Some(id) = self.foreign {
+            let message = format!(
+                "the output of the call `{id}` names another `caller` than the call; send the `caller` of \
+                 the call, or none"
+            );
+            return Err(ApiError::invalid("input", "invalid_value", message));
         }
         let mut calls = self.calls.into_iter();
         match calls.find(|(id, call)| !call.answered && !by_code.contains(id)) {
@@ -150,6 +202,38 @@ mod tests {
         let (told, checked) = ids(json!([code, ran, shell("sh_1"), output("sho_1", "call_0")]));
         assert_eq!(told, ["fc_ci_1", "fco_1", "fc_sh_1", "sho_1"]);
         assert_eq!(checked, Ok(()));
+    }
+
+    #[test]
+    fn each_call_of_a_program_needs_one_output_of_its_own() {
+        let program =
+            json!({"type": "program", "id": "prog_1", "call_id": "c1", "code": "", "fingerprint": ""});
+        let caller = |id: &str| json!({"type": "program", "caller_id": id});
+        let call = json!({"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c2",
+                          "name": "f", "arguments": "{}", "caller": caller("c1")});
+        let output = |of: &str| {
+            json!({"type": "function_call_output", "id": "fco_1", "status": "completed", "call_id": "c2",
+                   "output": "1", "caller": caller(of)})
+        };
+        for (items, code) in [
+            (json!([program]), Some("missing_call_output")),
+            (json!([program, call]), Some("missing_call_output")),
+            (json!([program, call, output("c1")]), None),
+            (
+                json!([program, call, output("c1"), output("c1")]),
+                Some("duplicate_call_output"),
+            ),
+            (json!([program, call, output("c3")]), Some("invalid_value")),
+            (json!([call, output("c1")]), None),
+            (
+                json!([{"type": "program_output", "id": "po_1", "call_id": "c9", "result": "",
+                        "status": "completed"}]),
+                Some("unknown_call_id"),
+            ),
+        ] {
+            let checked = ids(items.clone()).1.err().and_then(|error| error.code);
+            assert_eq!(checked.as_deref(), code, "{items}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use cellblock_agent::provider::INTERPRETER;
 use cellblock_agent::wire::{
     ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, FunctionOutput, Item, ItemStatus,
-    Response, ResponseRequest, ResponseStatus, is_served_shell, served,
+    Program, ProgramOutput, Response, ResponseRequest, ResponseStatus, ToolCaller, is_served_shell,
+    paused_programs, served,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ use crate::state::responses::unwritten;
 /// Number of retries of an end that could not be written while its client waits, and the pause between them.
 const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(250);
+/// Output of code that was broken off.
+const STOPPED: &str = "(it was stopped, and what it gave is lost)";
 
 /// An end of a response that is not kept.
 #[derive(Debug)]
@@ -359,8 +362,15 @@ fn placed(output: &[Item], conversation: &[Item], own: usize) -> Vec<(String, St
 fn as_known(item: &Item, conversation: &[Item]) -> Value {
     match (item, ran(item, conversation)) {
         (_, Some(places)) => json!(places.map(|place| &conversation[place])),
-        // The model did not make it.
-        (Item::FunctionCall(FunctionCall { caller: Some(_), .. }), None) => json!([]),
+        // The model did not make it, and only programs run again with their calls.
+        (
+            Item::FunctionCall(FunctionCall {
+                caller: Some(caller), ..
+            }),
+            None,
+        ) if !is_program(caller, conversation) => {
+            json!([])
+        }
         // The model reads its summary, which has its id.
         (Item::Compaction(compaction), None) => {
             let summary = conversation.iter().filter(|known| known.id() == compaction.id);
@@ -368,6 +378,12 @@ fn as_known(item: &Item, conversation: &[Item]) -> Value {
         }
         (item, None) => json!([item]),
     }
+}
+
+/// Returns whether the caller of a function is a program of this conversation.
+fn is_program(ToolCaller::Program { caller_id }: &ToolCaller, conversation: &[Item]) -> bool {
+    let is_caller = |item: &Item| matches!(item, Item::Program(program) if program.call_id == *caller_id);
+    conversation.iter().any(is_caller)
 }
 
 /// The places of a call of code or of a server's tool, and of what answers it: the call's id says
@@ -410,21 +426,47 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
         .iter()
         .filter_map(|item| match item {
             Item::FunctionCallOutput(output) => Some(output.call_id.clone()),
+            Item::ProgramOutput(output) => Some(output.call_id.clone()),
             _ => None,
         })
         .collect();
+    let waits = |(call, output): &(FunctionCall, Option<FunctionOutput>)| {
+        output.is_none().then(|| call.caller.clone())
+    };
+    let waiting = paused_programs(conversation);
+    let waiting: Vec<_> = waiting
+        .iter()
+        .flat_map(|paused| &paused.calls)
+        .filter_map(waits)
+        .collect();
     let mut place = 0;
     while place < conversation.len() {
+        if let Item::Program(Program { call_id, .. }) = &conversation[place]
+            && !answered.contains(call_id)
+        {
+            let caller_id = call_id.clone();
+            if !waiting.contains(&Some(ToolCaller::Program { caller_id })) {
+                let output = ProgramOutput {
+                    id: format!("po_{call_id}"),
+                    call_id: call_id.clone(),
+                    result: STOPPED.to_owned(),
+                    status: ItemStatus::Incomplete,
+                };
+                place += 1;
+                conversation.insert(place, Item::ProgramOutput(output));
+            }
+        }
         if let Item::FunctionCall(call) = &conversation[place]
             && is_ours(call)
             && !answered.contains(&call.call_id)
         {
             let call_id = call.call_id.clone();
             let output = FunctionCallOutput {
+                caller: None,
                 id: format!("fco_{call_id}"),
                 status: ItemStatus::Incomplete,
                 call_id,
-                output: FunctionOutput::Text("(it was stopped, and what it gave is lost)".to_owned()),
+                output: FunctionOutput::Text(STOPPED.to_owned()),
             };
             place += 1;
             conversation.insert(place, Item::FunctionCallOutput(output));
@@ -439,6 +481,7 @@ pub(super) fn container(response: &Response) -> Option<String> {
     response.output.iter().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
         Item::ShellCall(call) => call.container().map(str::to_owned),
+        Item::Program(program) => program.container.clone(),
         _ => None,
     })
 }

@@ -21,6 +21,7 @@ mod list;
 mod messages;
 mod prepare;
 mod programmatic;
+mod programs;
 mod research;
 mod resolve;
 mod resume;

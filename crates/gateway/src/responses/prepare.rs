@@ -18,7 +18,7 @@ use super::run::Job;
 use super::stow;
 use super::truncate::TruncatingProvider;
 use super::turn_seal::TurnSeal;
-use super::{container, conversation, keep, programmatic, resume};
+use super::{container, conversation, keep, programmatic, programs, resume};
 use crate::containers;
 use crate::now;
 use crate::quotas::QuotaRunner;
@@ -99,7 +99,11 @@ pub(super) async fn look(
         keep::mend(&mut earlier.items);
         (earlier, resume::without_calls_of_code(&request.input)?)
     };
-    let ResolvedInput { items: input, leads } = resolve(gateway, caller, &input).await?;
+    let ResolvedInput {
+        items: input,
+        mut leads,
+    } = resolve(gateway, caller, &input).await?;
+    leads.extend(programs::leads(gateway, &caller.owner, &request, &earlier.items, &input).await?);
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
     if let Some(id) = container.as_deref().filter(|_| uses_container(&request)) {
         replicas::stays(gateway, &caller.owner, id).await?;
@@ -151,7 +155,7 @@ pub(super) async fn look(
     )
     .await?;
     let evidence = research.as_ref().map(|research| research.evidence.clone());
-    let turn = Turn::new(provider, runner)
+    let mut turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
         .max_timeout(gateway.options.max_cell_timeout)
@@ -163,6 +167,9 @@ pub(super) async fn look(
         .catalog(functions(gateway, caller, &request, &lent).await?)
         .lending(lent)
         .research(research);
+    if request.tools.iter().any(Tool::is_programs) {
+        turn = turn.sealing_programs(programs::seal(gateway, &caller.owner).await?);
+    }
     let job = Job {
         gateway: gateway.clone(),
         owner: caller.owner.clone(),
@@ -183,7 +190,7 @@ pub(super) async fn look(
 }
 
 fn uses_container(request: &ResponseRequest) -> bool {
-    request.tools.iter().any(|tool| tool.container().is_some())
+    cellblock_agent::wire::container(&request.tools).is_some()
 }
 
 fn runs_code(request: &ResponseRequest) -> bool {

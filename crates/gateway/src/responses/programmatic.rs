@@ -41,7 +41,8 @@ pub(super) async fn lent(
             let message = format!("`{path}`: {problem}");
             ApiError::invalid(path, "invalid_value", message)
         };
-        if !request.tools.iter().any(Tool::is_interpreter) {
+        let programs = request.tools.iter().any(Tool::is_programs) && !matches!(tool, Tool::Mcp(_));
+        if !programs && !request.tools.iter().any(Tool::is_interpreter) {
             return Err(invalid(
                 "the request has no `code_interpreter` that could call it".to_owned(),
             ));

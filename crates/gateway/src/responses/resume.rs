@@ -135,10 +135,18 @@ impl ResumedTurn {
 pub(super) fn without_calls_of_code(input: &[Item]) -> Result<Vec<Item>, ApiError> {
     let mut calls = HashSet::new();
     let mut running = HashSet::new();
+    let programs = input.iter().filter_map(|item| match item {
+        Item::Program(program) => Some(program.call_id.as_str()),
+        _ => None,
+    });
+    // Programs run again with their calls.
+    let programs: HashSet<_> = programs.collect();
     for item in input {
         match item {
             Item::FunctionCall(call) => {
-                if let Some(ToolCaller::Program { caller_id }) = &call.caller {
+                if let Some(ToolCaller::Program { caller_id }) = &call.caller
+                    && !programs.contains(caller_id.as_str())
+                {
                     calls.insert(call.call_id.as_str());
                     running.insert(caller_id.as_str());
                 }
@@ -152,7 +160,7 @@ pub(super) fn without_calls_of_code(input: &[Item]) -> Result<Vec<Item>, ApiErro
     let mut kept = Vec::with_capacity(input.len());
     for item in input {
         match item {
-            Item::FunctionCall(call) if call.caller.is_some() => {}
+            Item::FunctionCall(call) if calls.contains(call.call_id.as_str()) => {}
             Item::FunctionCallOutput(output) if calls.contains(output.call_id.as_str()) => {}
             Item::CodeInterpreterCall(call) if running.contains(call.id.as_str()) => {
                 let message = format!(

@@ -27,6 +27,7 @@ mod namespaces;
 mod order;
 mod outage;
 mod programmatic;
+mod programs;
 mod research;
 mod returned;
 mod shell;

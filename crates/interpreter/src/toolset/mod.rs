@@ -24,6 +24,7 @@ mod event;
 mod kind;
 mod name;
 pub mod notebook;
+pub mod program;
 pub mod python;
 pub mod shell;
 pub mod workbench;

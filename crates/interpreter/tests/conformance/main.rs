@@ -37,6 +37,7 @@ mod network;
 mod placeholders;
 mod ports;
 mod processes;
+mod programs;
 mod rehearsals;
 mod remote;
 mod requirements;

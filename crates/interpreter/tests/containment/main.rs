@@ -21,6 +21,7 @@ mod ordinary;
 mod pairs;
 mod probe;
 mod processes;
+mod programs;
 mod rehearsals;
 mod repeating;
 mod scripts;

@@ -139,6 +139,8 @@ fn messages(
                     | Item::LocalShellCallOutput(_)
                     | Item::CustomToolCall(_)
                     | Item::CustomToolCallOutput(_)
+                    | Item::Program(_)
+                    | Item::ProgramOutput(_)
                     | Item::McpListTools(_)
                     | Item::McpCall(_)
                     | Item::McpApprovalRequest(_)

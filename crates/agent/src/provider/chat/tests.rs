@@ -372,6 +372,7 @@ async fn asked(request: ModelRequest, dialect: ChatDialect) -> Value {
 
 fn output(call_id: &str, output: FunctionOutput) -> Item {
     Item::FunctionCallOutput(FunctionCallOutput {
+        caller: None,
         id: "fco".to_owned(),
         status: ItemStatus::Completed,
         call_id: call_id.to_owned(),

@@ -154,6 +154,8 @@ impl Draft {
             | Item::CustomToolCallOutput(_)
             | Item::McpApprovalRequest(_)
             | Item::McpApprovalResponse(_)
+            | Item::Program(_)
+            | Item::ProgramOutput(_)
             | Item::Compaction(_)
             | Item::ItemReference(_) => {}
         }

@@ -7,6 +7,7 @@ use crate::wire::event::EventKind;
 use crate::wire::item::{Compaction, Item, ItemStatus};
 use crate::wire::local_shell::LocalShellCall;
 use crate::wire::patch::PatchCall;
+use crate::wire::program::{Program, ProgramOutput};
 
 impl Draft {
     /// Writes a whole change of a file. Its diff has no events: OpenAI's own clients fail at them.
@@ -52,6 +53,19 @@ impl Draft {
             ..call
         }));
         self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes a whole program. Its code has no events, and clients need it when the item starts.
+    pub fn whole_program(&mut self, program: Program) {
+        let index = self.add(Item::Program(program));
+        self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes the whole output of a program, whose status is known from the start.
+    pub fn whole_program_output(&mut self, output: ProgramOutput) {
+        let status = output.status;
+        let index = self.add(Item::ProgramOutput(output));
+        self.close(index, status);
     }
 
     /// Writes a whole call of a tool that takes one text.

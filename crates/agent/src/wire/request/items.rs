@@ -17,8 +17,8 @@ pub(super) const MAX_ITEMS: usize = 10_000;
 const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, \
                      `code_interpreter_call`, `shell_call`, `shell_call_output`, `apply_patch_call`, \
                      `apply_patch_call_output`, `custom_tool_call`, `custom_tool_call_output`, \
-                     `local_shell_call`, `local_shell_call_output`, `mcp_list_tools`, `mcp_call`, \
-                     `mcp_approval_request`, `mcp_approval_response`, \
+                     `local_shell_call`, `local_shell_call_output`, `program`, `program_output`, \
+                     `mcp_list_tools`, `mcp_call`, `mcp_approval_request`, `mcp_approval_response`, \
                      `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
@@ -79,6 +79,7 @@ pub(super) fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError>
             status: status(fields)?,
             call_id: call_id(fields)?,
             output: result(fields)?,
+            caller: caller(fields)?,
         }),
         "reasoning" => Item::Reasoning(Reasoning {
             id: id("rs")?,
@@ -107,6 +108,8 @@ pub(super) fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError>
         "custom_tool_call_output" => {
             Item::CustomToolCallOutput(super::custom::output(fields, id("ctco")?, status(fields)?)?)
         }
+        "program" => Item::Program(super::program::program(fields, id("prog")?)?),
+        "program_output" => Item::ProgramOutput(super::program::output(fields, id("po")?, status(fields)?)?),
         "mcp_list_tools" => Item::McpListTools(super::mcp::list(fields, id("mcpl")?)?),
         "mcp_call" => Item::McpCall(super::mcp::call(fields, id("mcp")?, status(fields)?)?),
         "mcp_approval_request" => Item::McpApprovalRequest(super::approval::request(fields)?),

@@ -165,6 +165,7 @@ impl MessageParser<'_> {
         *answered = true;
         let text = texts(fields, "content")?.ok_or_else(|| fields.missing("content"))?;
         self.items.push(Item::FunctionCallOutput(FunctionCallOutput {
+            caller: None,
             id: self.ids.mint("fco"),
             status: ItemStatus::Completed,
             call_id,

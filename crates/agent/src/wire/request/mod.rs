@@ -16,6 +16,7 @@ mod messages;
 mod namespace;
 mod network;
 mod patch;
+mod program;
 mod sampling;
 mod shell;
 mod skills;

@@ -12,8 +12,8 @@ use crate::wire::tool::{
 /// Maximum number of tools in a request.
 const MAX_TOOLS: usize = 128;
 
-const KINDS: &str = "`function`, `namespace`, `code_interpreter`, `shell`, `apply_patch`, `custom` \
-                     or `mcp`; this server has no other tools, so leave it out";
+const KINDS: &str = "`function`, `namespace`, `code_interpreter`, `shell`, `apply_patch`, `custom`, \
+                     `programmatic_tool_calling` or `mcp`; this server has no other tools, so leave it out";
 
 /// Parses `tools`, each with `read`.
 pub(super) fn tools(
@@ -143,6 +143,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<Tool, ApiError> {
         }),
         "shell" => super::shell::tool(fields),
         "local_shell" => Ok(Tool::LocalShell),
+        "programmatic_tool_calling" => Ok(Tool::ProgrammaticToolCalling),
         "custom" => super::custom::tool(fields).map(Tool::Custom),
         "apply_patch" => Ok(Tool::ApplyPatch {
             allowed_callers: super::shell::direct(fields)?,
@@ -244,6 +245,7 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
         "custom" => ("name", super::custom::chosen(fields, tools)?),
         "shell" => ("type", ToolName::Shell),
         "apply_patch" => ("type", ToolName::ApplyPatch),
+        "programmatic_tool_calling" => ("type", ToolName::ProgrammaticToolCalling),
         "mcp" => (
             "server_label",
             ToolName::Mcp {
@@ -252,8 +254,8 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
             },
         ),
         other => {
-            let known =
-                "`function`, `code_interpreter`, `shell`, `apply_patch`, `custom`, `mcp` or `allowed_tools`";
+            let known = "`function`, `code_interpreter`, `shell`, `apply_patch`, `custom`, \
+                         `programmatic_tool_calling`, `mcp` or `allowed_tools`";
             return Err(fields.unknown("type", other, known));
         }
     };

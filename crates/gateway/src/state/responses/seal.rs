@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cellblock_agent::turn::ProgramStart;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::random;
 use crate::records::responses;
@@ -15,6 +16,9 @@ use crate::state::Gateway;
 const VERSION: u8 = 2;
 /// The form before that: the summary alone.
 const SUMMARY: u8 = 1;
+
+/// The form of the start of a program, as JSON.
+const PROGRAM: u8 = 3;
 
 /// A conversation in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,35 +57,67 @@ impl Seal {
 
     /// Seals a conversation for its owner.
     pub(crate) fn close(&self, owner: &str, compacted: &ConversationSummary) -> Result<String, ApiError> {
-        // 96 random bits repeat among 2³² texts with a chance of 2⁻³³, and nobody compacts that often.
+        self.close_as(VERSION, aad(owner), &json!(compacted))
+    }
+
+    /// Seals the start of a program for its owner.
+    pub(crate) fn close_program(
+        &self,
+        owner: &str,
+        call_id: &str,
+        code: &str,
+        start: &ProgramStart,
+    ) -> Result<String, ApiError> {
+        self.close_as(PROGRAM, program_aad(owner, call_id, code), &json!(start))
+    }
+
+    fn close_as(&self, version: u8, aad: Aad<Vec<u8>>, value: &Value) -> Result<String, ApiError> {
+        // 96 random bits repeat among 2³² texts with a chance of 2⁻³³, and nobody seals that often.
         let nonce = random::<NONCE_LEN>();
-        let mut sealed = json!(compacted).to_string().into_bytes();
+        let mut sealed = value.to_string().into_bytes();
         self.0
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(owner), &mut sealed)
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
             .map_err(|_| broken())?;
-        Ok(URL_SAFE_NO_PAD.encode([&[VERSION][..], &nonce, &sealed].concat()))
+        Ok(URL_SAFE_NO_PAD.encode([&[version][..], &nonce, &sealed].concat()))
     }
 
     /// The conversation, if it was sealed here, for this owner, and was not changed.
     pub(crate) fn open(&self, owner: &str, sealed: &str) -> Option<ConversationSummary> {
-        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let (version, rest) = sealed.split_first()?;
-        if !matches!(*version, SUMMARY | VERSION) {
-            return None;
+        let (version, text) = self.open_as(&[SUMMARY, VERSION], aad(owner), sealed)?;
+        if version == VERSION {
+            return serde_json::from_slice(&text).ok();
         }
-        let (nonce, rest) = rest.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut rest = rest.to_vec();
-        let text = self.0.open_in_place(nonce, aad(owner), &mut rest).ok()?;
-        if *version == VERSION {
-            return serde_json::from_slice(text).ok();
-        }
-        let summary = String::from_utf8(text.to_vec()).ok()?;
+        let summary = String::from_utf8(text).ok()?;
         Some(ConversationSummary {
             summary,
             container: None,
             replaces: false,
         })
+    }
+
+    /// The start of a program, if it was sealed here, for this owner, call id and code, and was not changed.
+    pub(crate) fn open_program(
+        &self,
+        owner: &str,
+        call_id: &str,
+        code: &str,
+        sealed: &str,
+    ) -> Option<ProgramStart> {
+        let (_, text) = self.open_as(&[PROGRAM], program_aad(owner, call_id, code), sealed)?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn open_as(&self, versions: &[u8], aad: Aad<Vec<u8>>, sealed: &str) -> Option<(u8, Vec<u8>)> {
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (version, rest) = sealed.split_first()?;
+        if !versions.contains(version) {
+            return None;
+        }
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut rest = rest.to_vec();
+        let text = self.0.open_in_place(nonce, aad, &mut rest).ok()?;
+        Some((*version, text.to_vec()))
     }
 }
 
@@ -89,11 +125,17 @@ fn aad(owner: &str) -> Aad<Vec<u8>> {
     Aad::from([b"compaction of ", owner.as_bytes()].concat())
 }
 
+/// Binds the start of a program to its owner, its call id, which has no line break, and its code.
+fn program_aad(owner: &str, call_id: &str, code: &str) -> Aad<Vec<u8>> {
+    let parts = ["program of ", owner, "\n", call_id, "\n", code];
+    Aad::from(parts.concat().into_bytes())
+}
+
 fn broken() -> ApiError {
     ApiError {
         kind: ErrorKind::ServerError,
         code: Some("server_error".to_owned()),
-        message: "the gateway's key for compactions cannot be used".to_owned(),
+        message: "the gateway's key for sealed items cannot be used".to_owned(),
         param: None,
     }
 }
@@ -129,6 +171,28 @@ mod tests {
             assert_eq!(seal.open("ann", &URL_SAFE_NO_PAD.encode(&bytes[..length])), None);
         }
         assert_eq!(seal.open("ann", "no base64!"), None);
+    }
+
+    #[test]
+    fn the_start_of_a_program_opens_only_for_its_owner_call_and_code() {
+        let seal = Seal::new(&[7; 32]).unwrap();
+        let start = ProgramStart {
+            started_ms: 5,
+            container: "cntr_1".to_owned(),
+        };
+        let sealed = seal.close_program("ann", "call_1", "text(1)", &start).unwrap();
+        assert_eq!(
+            seal.open_program("ann", "call_1", "text(1)", &sealed),
+            Some(start)
+        );
+        for (owner, call_id, code) in [
+            ("bob", "call_1", "text(1)"),
+            ("ann", "call_2", "text(1)"),
+            ("ann", "call_1", "text(2)"),
+        ] {
+            assert_eq!(seal.open_program(owner, call_id, code, &sealed), None);
+        }
+        assert_eq!(seal.open("ann", &sealed), None);
     }
 
     #[test]

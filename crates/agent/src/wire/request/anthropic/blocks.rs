@@ -227,6 +227,7 @@ impl BlockParser<'_> {
             _ => None,
         };
         self.items.push(Item::FunctionCallOutput(FunctionCallOutput {
+            caller: None,
             id: self.ids.mint("fco"),
             status: ItemStatus::Completed,
             call_id,

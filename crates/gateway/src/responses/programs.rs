@@ -1,0 +1,93 @@
+//! Programs that wait for outputs of their calls: what they are, is in the conversation, so that they run
+//! again in any gateway that has the key of their fingerprints.
+
+use std::sync::Arc;
+
+use cellblock_agent::turn::{ProgramSeal, ProgramStart};
+use cellblock_agent::wire::{ApiError, Item, ResponseRequest, Tool, paused_programs};
+
+use crate::records::whereabouts::Lead;
+use crate::state::Gateway;
+use crate::state::responses::Seal;
+
+/// Seal of the programs of one owner.
+struct OwnerSeal {
+    gateway: Gateway,
+    owner: String,
+}
+
+impl OwnerSeal {
+    fn key(&self) -> Option<&Seal> {
+        self.gateway.responses.seal.get()
+    }
+}
+
+impl ProgramSeal for OwnerSeal {
+    fn seal(&self, call_id: &str, code: &str, start: &ProgramStart) -> Option<String> {
+        self.key()?.close_program(&self.owner, call_id, code, start).ok()
+    }
+
+    fn open(&self, call_id: &str, code: &str, fingerprint: &str) -> Option<ProgramStart> {
+        self.key()?.open_program(&self.owner, call_id, code, fingerprint)
+    }
+}
+
+/// Returns the seal of the programs of a request.
+pub(super) async fn seal(gateway: &Gateway, owner: &str) -> Result<Arc<dyn ProgramSeal>, ApiError> {
+    // Made here, because it comes from the records.
+    Seal::of(gateway).await?;
+    Ok(Arc::new(OwnerSeal {
+        gateway: gateway.clone(),
+        owner: owner.to_owned(),
+    }))
+}
+
+/// Checks that the programs of a conversation that wait can run again, and returns what leads to their
+/// containers.
+pub(super) async fn leads(
+    gateway: &Gateway,
+    owner: &str,
+    request: &ResponseRequest,
+    earlier: &[Item],
+    input: &[Item],
+) -> Result<Vec<Lead>, ApiError> {
+    let conversation = [earlier, input].concat();
+    let paused = paused_programs(&conversation);
+    let Some(first) = paused.first() else {
+        return Ok(Vec::new());
+    };
+    let id = &first.program.call_id;
+    let invalid = |code, message| Err(ApiError::invalid("input", code, message));
+    if !request.tools.iter().any(Tool::is_programs) {
+        let message = format!(
+            "the program `{id}` waits for outputs of its calls; send `tools` with \
+             `programmatic_tool_calling` and its functions"
+        );
+        return invalid("invalid_value", message);
+    }
+    let begins = conversation
+        .iter()
+        .position(|item| matches!(item, Item::Program(program) if program.call_id == *id));
+    let rest = conversation.iter().skip(begins.unwrap_or_default());
+    if rest.clone().any(|item| matches!(item, Item::Message(_))) {
+        let message = format!(
+            "the program `{id}` waits for outputs of its calls: send only these now, and the rest after the \
+             next response"
+        );
+        return invalid("invalid_value", message);
+    }
+    let seal = seal(gateway, owner).await?;
+    let mut leads = Vec::with_capacity(paused.len());
+    for program in paused.iter().map(|paused| &paused.program) {
+        let Some(start) = seal.open(&program.call_id, &program.code, &program.fingerprint) else {
+            let message = format!(
+                "the `fingerprint` of the program `{}` was not made by this gateway for you, or the program \
+                 was changed; send the item as it was",
+                program.call_id
+            );
+            return invalid("invalid_fingerprint", message);
+        };
+        leads.push(Lead::Container(start.container));
+    }
+    Ok(leads)
+}
