@@ -19,10 +19,12 @@ use crate::execution::Execution;
 
 mod definition;
 pub mod derivation;
+pub mod diff;
 mod event;
 mod kind;
 mod name;
 pub mod notebook;
+pub mod patch;
 pub mod python;
 pub mod shell;
 pub mod workbench;
