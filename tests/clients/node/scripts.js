@@ -190,6 +190,11 @@ export const SCRIPTS = {
     { after: 0, answer: { toolCalls: [{ name: "plan", arguments: JSON.stringify({ input: "first rest" }) }] } },
     { after: 1, answer: ([planned]) => ({ content: `Planned: ${planned}` }) },
   ],
+  "Find a tool for mail.": [
+    { after: 0, answer: { toolCalls: [{ name: "tool_search", arguments: JSON.stringify({ query: "send mail" }) }] } },
+    { after: 1, answer: { toolCalls: [{ name: "office__send_mail", arguments: JSON.stringify({ to: "Ada" }) }] } },
+    { after: 2, answer: ([, sent]) => ({ content: `Mail: ${sent}` }) },
+  ],
   "Which tools are there?": [{ after: 0, answer: (_results, _texts, names) => ({ content: names.join(" ") }) }],
   "Refuse.": [
     {

@@ -6,7 +6,7 @@ use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
     FunctionOutput, InterpreterOutput, Item, ItemStatus, McpCall, ReasoningOptions, SamplingSettings, Text,
-    ToolChoice, ToolName,
+    Tool, ToolChoice, ToolName, searches_as_functions,
 };
 
 /// A request to a model.
@@ -94,6 +94,8 @@ pub const INTERPRETER: &str = "code_interpreter";
 /// Returns the conversation in items that every provider knows: executed code becomes a function
 /// call and its output.
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {
+    // Without tools, as in a request for a summary, no turn has converted them.
+    let items = searches_as_functions(items.to_vec(), described);
     let mut plain = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         match item {
@@ -109,6 +111,26 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
         }
     }
     plain
+}
+
+/// Returns the functions of a tool that a search loaded, where no turn gave them names.
+fn described(tool: &Tool) -> Vec<Function> {
+    let functions = tool
+        .functions()
+        .map(|(namespace, function)| (namespace, function.clone()));
+    let customs = tool
+        .customs()
+        .map(|(namespace, custom)| (namespace, custom.function()));
+    let named = functions
+        .chain(customs)
+        .map(|(namespace, function)| match namespace {
+            Some(namespace) => Function {
+                name: qualified(&namespace.name, &function.name),
+                ..function
+            },
+            None => function,
+        });
+    named.collect()
 }
 
 fn flat(call: &FunctionCall) -> FunctionCall {

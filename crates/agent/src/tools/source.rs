@@ -9,6 +9,9 @@ use super::Tools;
 use crate::wire::{AllowedTools, ApiError, McpTool, ResponseRequest, Tool};
 use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 
+/// Label of the tools that this server offers of its own accord.
+pub const OWN: &str = "cellblock";
+
 /// A server or a toolset whose tools one turn may call.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -25,6 +28,8 @@ pub struct Source {
     /// Whether the request names it by its address, rather than by the label of a configured
     /// server.
     pub requested: bool,
+    /// Whether the model has to search for its tools before it can call them.
+    pub deferred: bool,
 }
 
 /// The server or the toolset that serves calls of a tool.
@@ -62,8 +67,28 @@ impl Source {
     pub(crate) fn prompt(&self) -> Option<String> {
         match &self.callee {
             Callee::Server(_) => None,
-            Callee::Toolset(toolset) => Some((toolset.kind.prompt)(&toolset.terms)),
+            Callee::Toolset(toolset) => {
+                Some((toolset.kind.prompt)(&toolset.terms)).filter(|prompt| !prompt.is_empty())
+            }
         }
+    }
+
+    /// Returns a toolset that this server offers although the request does not name it.
+    pub fn own(toolset: OfferedToolset) -> Self {
+        Self {
+            label: OWN.to_owned(),
+            callee: Callee::Toolset(Box::new(toolset)),
+            description: None,
+            allowed: None,
+            named: false,
+            requested: false,
+            deferred: false,
+        }
+    }
+
+    /// Returns whether this server offers it although the request does not name it.
+    pub(crate) const fn is_own(&self) -> bool {
+        !self.named && !self.fetches()
     }
 
     /// Returns whether its results are data that code can derive from.
@@ -92,12 +117,19 @@ pub fn sources(
     request: &ResponseRequest,
 ) -> Result<Vec<Source>, ApiError> {
     let mut sources = Vec::new();
+    let searches = request
+        .tools
+        .iter()
+        .any(|tool| matches!(tool, Tool::ToolSearch(_)));
     for (place, tool) in request.tools.iter().enumerate() {
         // Code calls the others.
         if let Tool::Mcp(tool) = tool
             && tool.is_direct()
         {
-            sources.push(named(tools, toolsets, tool, place)?);
+            sources.push(Source {
+                deferred: tool.defer_loading && searches,
+                ..named(tools, toolsets, tool, place)?
+            });
         }
     }
     if request.tools.iter().any(Tool::is_interpreter) {
@@ -116,6 +148,7 @@ pub fn sources(
                 allowed: None,
                 named: false,
                 requested: false,
+                deferred: false,
             });
         }
     }
@@ -141,6 +174,7 @@ fn named(
         allowed: tool.allowed_tools.clone(),
         named: true,
         requested: tool.server_url.is_some(),
+        deferred: false,
     })
 }
 

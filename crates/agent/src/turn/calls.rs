@@ -1,6 +1,7 @@
 //! The calls of one step: code in different containers and tools of servers run concurrently, code
 //! of one container one after the other.
 
+use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::arguments::ArgumentsError;
 use crate::tools::{Callee, ServerTool};
 use crate::wire::{
     CallKind, CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item,
-    ItemStatus, McpError, McpSlot, ShellCall, ShellSlot, ToolCaller,
+    ItemStatus, McpError, McpSlot, SearchOutput, ShellCall, ShellSlot, ToolCaller,
 };
 
 /// Maximum number of concurrent calls; a model may make any number of them.
@@ -81,6 +82,8 @@ struct CallTable {
     running: Vec<Option<ActiveCall>>,
     lines: Vec<ContainerCalls>,
     works: Vec<(usize, Work)>,
+    /// Results of searches, which have items of their own.
+    searches: HashMap<usize, SearchOutput>,
 }
 
 /// A running call, as the client sees it.
@@ -259,6 +262,9 @@ impl CallTable {
         let index = self.ids.len() - 1;
         match call.wants {
             CallPurpose::Client(_) | CallPurpose::Form(_) | CallPurpose::HandedOver(_) => {}
+            CallPurpose::Searched(search) => {
+                self.searches.insert(index, search.1);
+            }
             CallPurpose::Refused(why) => self.results[index] = Some(FunctionOutput::Text(why)),
             CallPurpose::Nothing => {
                 self.results[index] = Some(FunctionOutput::Text(format!(
@@ -378,9 +384,12 @@ impl CallTable {
     }
 
     /// Returns the results for the model, in the order of the calls.
-    fn items(self) -> Vec<Item> {
-        let results = self.ids.into_iter().zip(self.results);
-        let item = |((call_id, id), output): ((String, String), Option<FunctionOutput>)| {
+    fn items(mut self) -> Vec<Item> {
+        let results = self.ids.into_iter().zip(self.results).enumerate();
+        let item = |(index, ((call_id, id), output)): (usize, ((String, String), Option<FunctionOutput>))| {
+            if let Some(search) = self.searches.remove(&index) {
+                return Some(Item::ToolSearchOutput(search));
+            }
             Some(Item::FunctionCallOutput(FunctionCallOutput {
                 id,
                 status: ItemStatus::Completed,

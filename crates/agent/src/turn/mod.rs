@@ -23,6 +23,7 @@ mod chart;
 mod cite;
 mod code_call;
 mod conclude;
+mod deferral;
 mod derived;
 mod evidence;
 mod fetch;
@@ -36,6 +37,7 @@ mod progress;
 mod ran_report;
 mod research;
 mod runner;
+mod search;
 mod session;
 mod shell;
 mod step;
@@ -76,6 +78,7 @@ pub use toolset::ToolsetCall;
 
 use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
+use deferral::Deferral;
 use functions::Functions;
 use step::{CallPurpose, ModelStep};
 use suspended::Suspension;
@@ -211,7 +214,7 @@ impl Turn {
         conversation: &mut Vec<Item>,
         events: mpsc::Sender<StreamEvent>,
     ) -> Response {
-        let mut telling = self.telling(request, response, events.clone());
+        let mut telling = self.telling(request, response, conversation, events.clone());
         if let Some(deriving) = self
             .research
             .as_ref()
@@ -253,9 +256,10 @@ impl Turn {
         conversation: Vec<Item>,
     ) -> Result<ModelRequest, ApiError> {
         let (sender, mut events) = mpsc::channel(1);
-        let mut telling = self.telling(request, response, sender);
+        let mut telling = self.telling(request, response, &conversation, sender);
         let asking = async {
             telling.ask_servers().await?;
+            telling.load_earlier();
             let items = self.runner.read(conversation).await;
             Ok::<_, Stop>(telling.asked(request, items, &self.alike(), false))
         };
@@ -277,9 +281,11 @@ impl Turn {
         &'a self,
         request: &ResponseRequest,
         response: Response,
+        conversation: &[Item],
         events: mpsc::Sender<StreamEvent>,
     ) -> ResponseBuilder<'a> {
-        let functions = Functions::of(&request.tools);
+        let deferral = Deferral::of(&request.tools, conversation);
+        let functions = Functions::of(&request.tools, deferral.earlier());
         ResponseBuilder {
             draft: Draft::begin(response),
             events,
@@ -294,6 +300,7 @@ impl Turn {
             outputs: request.includes_outputs(),
             made: Vec::new(),
             catalog: Catalog::default(),
+            deferral,
             research: self.research.as_deref(),
             progress: self.progress(),
             attempts: Arc::default(),
@@ -313,6 +320,7 @@ impl Turn {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
         telling.ask_servers().await?;
+        telling.load_earlier();
         // The model's view of the conversation before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
         let alike = self.alike();

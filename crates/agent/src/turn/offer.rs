@@ -14,10 +14,10 @@ use super::research::DerivationTerms;
 use super::shell::FILES;
 use super::{patch, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
-use crate::tools::Source;
+use crate::tools::{MAX_TOOLS, Source};
 use crate::wire::{
     AllowedMode, ChoiceMode, Function, Item, LocalShellAction, ResponseRequest, ShellEnvironment, Tool,
-    ToolChoice, ToolName,
+    ToolChoice, ToolName, searches_as_functions,
 };
 
 /// Maximum number of file paths that a model is shown by name.
@@ -99,6 +99,7 @@ impl ResponseBuilder<'_> {
         again: bool,
     ) -> ModelRequest {
         self.functions.rename(&mut items);
+        let mut items = searches_as_functions(items, |tool| self.found(tool));
         let mut sections = Vec::new();
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
@@ -139,10 +140,15 @@ impl ResponseBuilder<'_> {
             }],
             Tool::ApplyPatch { .. } => vec![patch::function()],
             Tool::LocalShell => vec![LocalShellAction::function()],
-            Tool::Mcp(_) => Vec::new(),
+            // The search comes after the tools that are always offered.
+            Tool::Mcp(_) | Tool::ToolSearch(_) => Vec::new(),
         });
         let chart = alike.chart.clone().filter(|_| self.draws());
-        own.chain(chart).chain(self.catalog.functions()).collect()
+        let mut offered: Vec<_> = own.chain(chart).chain(self.catalog.functions()).collect();
+        offered.extend(self.search_function());
+        // Last, so that what comes before them can stay in the provider's cache.
+        offered.extend(self.loaded(MAX_TOOLS.saturating_sub(offered.len())));
+        offered
     }
 
     /// Returns the choice with the model's names.
@@ -174,7 +180,8 @@ impl ResponseBuilder<'_> {
             }
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
-                allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
+                let names = tools.iter().flat_map(|name| self.known_as(name)).collect();
+                allowed(mode, self.with_search(names))
             }
         }
     }
@@ -240,6 +247,7 @@ fn plain(files: &str, about: Option<&str>, network: Option<&str>) -> Function {
         strict: None,
         output_schema: None,
         allowed_callers: None,
+        defer_loading: false,
     }
 }
 

@@ -8,17 +8,17 @@ use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
 use super::builder::{ResponseBuilder, Stop};
-use super::chart;
 use super::cite::cite;
+use super::deferral::not_loaded;
 use super::form::{CallForm, form_of};
 use super::runner::CallSandbox;
 use super::toolset::ToolsetCall;
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream};
-use crate::tools::ServerTool;
+use crate::tools::{OWN, ServerTool};
 use crate::wire::{
     CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot,
-    Part, Reasoning, ReasoningSlot, Role, TokenUsage, served,
+    Part, Reasoning, ReasoningSlot, Role, SearchCall, SearchOutput, TokenUsage, served,
 };
 
 /// Result of a step.
@@ -64,8 +64,10 @@ pub(super) enum CallPurpose {
     Form(CallForm),
     /// Calls a tool of the client, which has received the item with this id.
     HandedOver(String),
-    /// Cannot be handed to the client, for this reason.
+    /// Cannot be served, for this reason.
     Refused(String),
+    /// Searches deferred tools, which was done at once.
+    Searched(Box<(SearchCall, SearchOutput)>),
     /// Calls a tool of a server, or of a toolset that the request names.
     Tool {
         /// Id of its item.
@@ -80,6 +82,9 @@ pub(super) enum CallPurpose {
 
 impl Call {
     pub(super) fn item(&self, ids: &mut Ids) -> Item {
+        if let CallPurpose::Searched(search) = &self.wants {
+            return Item::ToolSearchCall(search.0.clone());
+        }
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
                 // Kept so that its call is found again by it.
@@ -303,6 +308,9 @@ impl ResponseBuilder<'_> {
 
     /// Starts a call; its step already has `before` calls of code.
     async fn begin(&mut self, id: &str, name: &str, before: usize) -> CallPurpose {
+        if self.is_hidden(name) {
+            return CallPurpose::Refused(not_loaded(name));
+        }
         if name == INTERPRETER && self.code {
             let place = self.runner.place(before).await;
             let container = place.container().to_owned();
@@ -336,7 +344,7 @@ impl ResponseBuilder<'_> {
             CallPurpose::Tool { id, slot, bound }
         } else if name == RENDER_CHART && self.draws() {
             let id = self.ids.mint("mcp");
-            let label = chart::LABEL.to_owned();
+            let label = OWN.to_owned();
             let slot = self.draft.mcp_call(id.clone(), label, name.to_owned());
             let bound = None;
             CallPurpose::Tool { id, slot, bound }
@@ -367,6 +375,7 @@ impl ResponseBuilder<'_> {
             | CallPurpose::Form(_)
             | CallPurpose::HandedOver(_)
             | CallPurpose::Refused(_)
+            | CallPurpose::Searched(_)
             | CallPurpose::Nothing => {}
         }
     }

@@ -18,6 +18,7 @@ use crate::wire::{
 
 mod disposal;
 mod namespaces;
+mod search;
 mod servers;
 mod shell;
 

@@ -13,14 +13,17 @@ pub enum CallKind {
     Custom,
     /// A command on the client's computer, in the older form.
     LocalShell,
+    /// A search of deferred tools.
+    Search,
 }
 
 /// All kinds except functions.
-const KINDS: [CallKind; 4] = [
+const KINDS: [CallKind; 5] = [
     CallKind::Shell,
     CallKind::Patch,
     CallKind::Custom,
     CallKind::LocalShell,
+    CallKind::Search,
 ];
 
 /// Beginning of the id of a call that was served here.
@@ -44,6 +47,7 @@ impl CallKind {
             Self::Patch => "apply patch",
             Self::Custom => "custom tool",
             Self::LocalShell => "local shell",
+            Self::Search => "tool search",
         }
     }
 
@@ -55,6 +59,7 @@ impl CallKind {
             Self::Patch => "apply_patch_call_output",
             Self::Custom => "custom_tool_call_output",
             Self::LocalShell => "local_shell_call_output",
+            Self::Search => "tool_search_output",
         }
     }
 
@@ -65,6 +70,7 @@ impl CallKind {
             Self::Shell => cellblock_interpreter::toolset::shell::SHELL,
             Self::Patch => "apply_patch",
             Self::LocalShell => "local_shell",
+            Self::Search => "tool_search",
         }
     }
 
@@ -76,6 +82,7 @@ impl CallKind {
             Self::Patch => "ap",
             Self::Custom => "ctc",
             Self::LocalShell => "lsh",
+            Self::Search => "tsc",
         }
     }
 
@@ -87,6 +94,7 @@ impl CallKind {
             Self::Patch => "apo",
             Self::Custom => "ctco",
             Self::LocalShell => "lsho",
+            Self::Search => "tso",
         }
     }
 }
@@ -114,6 +122,8 @@ mod tests {
             ("apo_1", CallKind::Patch, false),
             ("ctc_1", CallKind::Custom, false),
             ("ctco_1", CallKind::Custom, false),
+            ("tsc_1", CallKind::Search, false),
+            ("tso_1", CallKind::Search, false),
             ("fc_sh_1", CallKind::Shell, true),
             ("fc_1", CallKind::Function, false),
             ("fc_ci_1", CallKind::Function, false),

@@ -8,6 +8,7 @@ use super::content::{Part, texts};
 use super::custom::{CustomCall, CustomCallOutput};
 use super::local_shell::{LocalShellCall, LocalShellCallOutput};
 use super::patch::{PatchCall, PatchCallOutput};
+use super::search::{SearchCall, SearchOutput};
 use super::shell::{ShellCall, ShellCallOutput};
 
 /// One step of a conversation.
@@ -40,6 +41,10 @@ pub enum Item {
     CustomToolCall(CustomCall),
     /// The result of such a tool.
     CustomToolCallOutput(CustomCallOutput),
+    /// A search of deferred tools.
+    ToolSearchCall(SearchCall),
+    /// The tools that a search loaded.
+    ToolSearchOutput(SearchOutput),
     /// The list of a server's tools.
     McpListTools(McpListTools),
     /// A call of a server's tool.
@@ -67,6 +72,8 @@ impl Item {
             Self::LocalShellCallOutput(item) => &item.id,
             Self::CustomToolCall(item) => &item.id,
             Self::CustomToolCallOutput(item) => &item.id,
+            Self::ToolSearchCall(item) => &item.id,
+            Self::ToolSearchOutput(item) => &item.id,
             Self::McpListTools(item) => &item.id,
             Self::McpCall(item) => &item.id,
             Self::Compaction(item) => &item.id,
@@ -74,7 +81,8 @@ impl Item {
         }
     }
 
-    /// Returns the item as models know it: calls of every kind, and their outputs, are those of functions.
+    /// Returns the item as models know it: calls of every kind, and their outputs, are those of functions. A
+    /// search that was served here stays, and so do the tools that a search loaded: later turns offer them.
     #[must_use]
     pub fn into_function(self) -> Self {
         match self {
@@ -86,6 +94,10 @@ impl Item {
             Self::LocalShellCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
             Self::CustomToolCall(call) => Self::FunctionCall(call.into_function()),
             Self::CustomToolCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            Self::ToolSearchCall(call) => match call.call_id.clone() {
+                Some(id) => Self::FunctionCall(call.into_function(id)),
+                None => Self::ToolSearchCall(call),
+            },
             other => other,
         }
     }
@@ -105,6 +117,8 @@ impl Item {
             Self::LocalShellCallOutput(item) => item.status = status,
             Self::CustomToolCall(item) => item.status = status,
             Self::CustomToolCallOutput(item) => item.status = status,
+            Self::ToolSearchCall(item) => item.status = status,
+            Self::ToolSearchOutput(item) => item.status = status,
             Self::McpCall(item) => item.status = status,
             // These have no id.
             Self::McpListTools(_) | Self::Compaction(_) | Self::ItemReference(_) => {}

@@ -33,6 +33,7 @@ mod pieces;
 mod report;
 mod request;
 mod response;
+mod search;
 mod shell;
 mod skill;
 #[cfg(test)]
@@ -70,6 +71,8 @@ pub use response::{
     CachedTokens, ConversationId, Failure, IncompleteReason, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
+pub(crate) use search::{MAX_DEFERRED, searches_as_functions};
+pub use search::{SearchCall, SearchExecution, SearchOutput, SearchTool};
 pub use shell::{
     LocalSkill, ShellAction, ShellCall, ShellCallOutput, ShellEnvironment, ShellOutcome, ShellOutput,
     ShellPlace,

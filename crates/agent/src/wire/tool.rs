@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::call_kind::CallKind;
 use super::custom::CustomTool;
 use super::request::NetworkAllowlist;
+use super::search::SearchTool;
 use super::shell::ShellEnvironment;
 use super::skill::SkillRequest;
 
@@ -43,6 +44,8 @@ pub enum Tool {
     Mcp(McpTool),
     /// Functions of the client with a common prefix.
     Namespace(Namespace),
+    /// A search of deferred tools.
+    ToolSearch(SearchTool),
 }
 
 impl Tool {
@@ -58,6 +61,7 @@ impl Tool {
             Self::LocalShell => CallKind::LocalShell.function(),
             Self::Mcp(tool) => &tool.server_label,
             Self::Namespace(namespace) => &namespace.name,
+            Self::ToolSearch(_) => CallKind::Search.function(),
         }
     }
 
@@ -98,7 +102,8 @@ impl Tool {
             Self::CodeInterpreter { .. }
             | Self::Shell { .. }
             | Self::ApplyPatch { .. }
-            | Self::LocalShell => Some(self.name()),
+            | Self::LocalShell
+            | Self::ToolSearch(_) => Some(self.name()),
             Self::Function(_) | Self::Custom(_) | Self::Mcp(_) | Self::Namespace(_) => None,
         }
     }
@@ -113,7 +118,8 @@ impl Tool {
             | Self::ApplyPatch { .. }
             | Self::LocalShell
             | Self::Custom(_)
-            | Self::Mcp(_) => (None, None),
+            | Self::Mcp(_)
+            | Self::ToolSearch(_) => (None, None),
         };
         let within = namespace.into_iter().flat_map(|namespace| {
             let members = namespace.tools.iter();
@@ -123,6 +129,11 @@ impl Tool {
             })
         });
         one.into_iter().chain(within)
+    }
+
+    /// Returns the number of functions as which it is offered.
+    pub fn offered_as(&self) -> usize {
+        (self.functions().count() + self.customs().count()).max(1)
     }
 
     /// Returns the client's tools in it that take one text, each with its namespace.
@@ -189,6 +200,9 @@ pub struct McpTool {
     /// Callers that may call the tools; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
+    /// Whether the tools are offered only after a search has found them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defer_loading: bool,
     /// Always `never`: calls need no approval.
     pub require_approval: String,
     /// Headers for the server. They may be secrets, so they are neither returned nor stored.
@@ -286,6 +300,9 @@ pub struct Function {
     /// Callers that may call it; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
+    /// Whether it is offered only after a search has found it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defer_loading: bool,
 }
 
 impl Function {
@@ -309,6 +326,7 @@ impl From<ToolDefinition> for Function {
             strict: None,
             output_schema: None,
             allowed_callers: None,
+            defer_loading: false,
         }
     }
 }

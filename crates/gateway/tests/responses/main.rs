@@ -28,6 +28,7 @@ mod outage;
 mod programmatic;
 mod research;
 mod returned;
+mod search;
 mod shell;
 mod socket;
 mod stored;

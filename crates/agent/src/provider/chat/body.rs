@@ -139,6 +139,8 @@ fn messages(
                     | Item::LocalShellCallOutput(_)
                     | Item::CustomToolCall(_)
                     | Item::CustomToolCallOutput(_)
+                    | Item::ToolSearchCall(_)
+                    | Item::ToolSearchOutput(_)
                     | Item::McpListTools(_)
                     | Item::McpCall(_)
                     | Item::Compaction(_)

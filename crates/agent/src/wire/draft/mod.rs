@@ -5,7 +5,7 @@
 //!      ├─> reasoning ─> think* ─> end_reasoning ────────────┤
 //!      ├─> function_call ─> arguments* ─> end_function_call ┼─> complete | incomplete | fail
 //!      ├─> interpreter ─> code* ─> interpret ─> end_interpreter
-//!      ├─> whole_patch_call, whole_custom_call (see `whole`)
+//!      ├─> whole_patch_call, whole_custom_call, whole_search (see `whole`)
 //!      ├─> whole_shell_call ─> shell_output ─> shell_wrote*, end_shell_command* ─> end_shell (see `shell`)
 //!      └─> mcp_list ─> end_mcp_list, mcp_call ─> mcp_arguments* ─> call_mcp ─> end_mcp_call (see `mcp`)
 //! ```

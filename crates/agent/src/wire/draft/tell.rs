@@ -152,6 +152,8 @@ impl Draft {
             | Item::LocalShellCallOutput(_)
             | Item::CustomToolCall(_)
             | Item::CustomToolCallOutput(_)
+            | Item::ToolSearchCall(_)
+            | Item::ToolSearchOutput(_)
             | Item::Compaction(_)
             | Item::ItemReference(_) => {}
         }

@@ -17,7 +17,8 @@ pub(super) const MAX_ITEMS: usize = 10_000;
 const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, \
                      `code_interpreter_call`, `shell_call`, `shell_call_output`, `apply_patch_call`, \
                      `apply_patch_call_output`, `custom_tool_call`, `custom_tool_call_output`, \
-                     `local_shell_call`, `local_shell_call_output`, `mcp_list_tools`, `mcp_call`, \
+                     `local_shell_call`, `local_shell_call_output`, `tool_search_call`, \
+                     `tool_search_output`, `mcp_list_tools`, `mcp_call`, \
                      `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
@@ -115,6 +116,10 @@ fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError> {
         "custom_tool_call" => Item::CustomToolCall(super::custom::call(fields, id("ctc")?, status(fields)?)?),
         "custom_tool_call_output" => {
             Item::CustomToolCallOutput(super::custom::output(fields, id("ctco")?, status(fields)?)?)
+        }
+        "tool_search_call" => Item::ToolSearchCall(super::search::call(fields, id("tsc")?, status(fields)?)?),
+        "tool_search_output" => {
+            Item::ToolSearchOutput(super::search::output(fields, id("tso")?, status(fields)?)?)
         }
         "mcp_list_tools" => Item::McpListTools(super::mcp::list(fields, id("mcpl")?)?),
         "mcp_call" => Item::McpCall(super::mcp::call(fields, id("mcp")?, status(fields)?)?),

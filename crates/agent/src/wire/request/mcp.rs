@@ -30,6 +30,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
         server_description: fields.text("server_description")?,
         allowed_tools: allowed(fields)?,
         allowed_callers: super::tools::callers(fields)?,
+        defer_loading: fields.flag("defer_loading")?.unwrap_or(false),
         require_approval: "never".to_owned(),
         headers: Secrets(headers(fields)?),
     })

@@ -13,6 +13,7 @@ mod namespace;
 mod network;
 mod patch;
 mod sampling;
+mod search;
 mod shell;
 mod skills;
 mod tools;

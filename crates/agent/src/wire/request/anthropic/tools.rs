@@ -133,6 +133,7 @@ pub(super) fn offered(
             server_description: None,
             allowed_tools: None,
             allowed_callers: None,
+            defer_loading: false,
             require_approval: "never".to_owned(),
             headers: Secrets::default(),
         }));
@@ -178,6 +179,7 @@ fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
         strict: fields.flag("strict")?,
         output_schema: None,
         allowed_callers: callers(fields)?,
+        defer_loading: false,
     })
 }
 
