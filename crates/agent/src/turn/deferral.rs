@@ -48,6 +48,7 @@ impl Deferral {
         }
     }
 
+    /// Returns the tools that searches of earlier turns loaded.
     pub(super) fn earlier(&self) -> &[Tool] {
         &self.earlier
     }

@@ -50,8 +50,8 @@ fn a_found_tool_is_called_and_stays_loaded_in_a_stored_conversation() {
         );
         assert_eq!(response["output"][2]["namespace"], "crm");
         assert_eq!(response["tools"], tools());
-        let read = server.get(&format!("responses/{}", response["id"].as_str().unwrap()));
-        assert_eq!(read.await.ok()["output"], response["output"]);
+        let path = format!("responses/{}", response["id"].as_str().unwrap());
+        assert_eq!(server.get(&path).await.ok()["output"], response["output"]);
         let body = json!({"input": [output()], "tools": tools(), "previous_response_id": response["id"]});
         server.create(body).await.ok();
         assert_eq!(offered(&provider), ["tool_search", "crm__find"]);

@@ -82,20 +82,21 @@ impl<'a> TextPatcher<'a> {
     }
 
     fn section(&mut self, section: &'a PatchSection) -> Result<(), String> {
-        for head in &section.heads {
-            self.seek(head)?;
+        for (depth, head) in section.heads.iter().enumerate() {
+            self.seek(head, depth == 0)?;
         }
-        let mut lines = &section.lines[..];
+        let (mut lines, mut at_end) = (&section.lines[..], section.at_end);
         let at = loop {
             let old: Vec<&str> = lines
                 .iter()
                 .filter(|line| line.kind != LineKind::Added)
                 .map(text)
                 .collect();
-            if let Some(at) = self.find(&old, section.at_end)? {
+            if let Some(at) = self.find(&old, at_end)? {
                 break at;
             }
-            // A blank line after the section need not be a line of the file.
+            // A blank line after the section need not be a line of the file, but may mean its end.
+            at_end |= self.ends;
             match lines.split_last() {
                 Some((last, rest)) if last.kind == LineKind::Context && last.text.is_empty() => lines = rest,
                 _ => return Err(self.not_found(&old)),
@@ -120,13 +121,13 @@ impl<'a> TextPatcher<'a> {
         Ok(())
     }
 
-    /// Moves the cursor behind a head. One that was passed already stays where it is, so that several
-    /// sections can have the same head.
-    fn seek(&mut self, head: &str) -> Result<(), String> {
+    /// Moves the cursor behind a head. The `first` head of a section may have been passed already, so that
+    /// several sections can have the same one.
+    fn seek(&mut self, head: &str, first: bool) -> Result<(), String> {
         for like in [LineMatch::Exact, LineMatch::Both] {
             self.spend(self.lines.len() as u64)?;
             let (before, after) = self.lines.split_at(self.cursor);
-            if before.iter().any(|line| like.is(line.0, head)) {
+            if first && before.iter().any(|line| like.is(line.0, head)) {
                 return Ok(());
             }
             if let Some(found) = after.iter().position(|line| like.is(line.0, head)) {
@@ -288,6 +289,11 @@ mod tests {
                 "@@ class B:\n@@ def f():\n-    1\n+    2",
                 "class A:\n  def f():\n    1\nclass B:\n  def f():\n    2\n",
             ),
+            (
+                "def f\n1\nclass B\ndef f\n1\n",
+                "@@ class B\n@@ def f\n-1",
+                "def f\n1\nclass B\ndef f\n",
+            ),
             // Two sections with the same head.
             ("f\n1\n2\n3\ng\n3\n", "@@ f\n-1\n@@ f\n-3", "f\n2\ng\n3\n"),
             // Blanks at the ends of lines do not matter, and stay.
@@ -306,7 +312,8 @@ mod tests {
             ("a\nb", " b\n+c", "a\nb\nc"),
             ("a\nb", " a\n-b", "a"),
             ("a\nb\r\nc\n", "-a\n+A", "A\nb\r\nc\n"),
-            // A blank line after a section.
+            // A blank line after a section, which may be the end of the file.
+            ("c\na\nc\n", "@@\n-c\n+d\n ", "c\na\nd\n"),
             ("a\nb\n", "-a\n+A\n\n@@\n-b\n", "A\n"),
             ("a\n", "-a\n", ""),
         ] {
