@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::call_result::{CallResult, OutputFile, TOKENS};
-use super::deferral::Deferral;
+use super::deferral::DeferredTools;
 use super::derived::DerivationOutcome;
 use super::functions::{CodeFunction, Functions};
 use super::progress::Progress;
@@ -46,7 +46,7 @@ pub(super) struct ResponseBuilder<'a> {
     /// Tools of servers.
     pub(super) catalog: Catalog,
     /// Deferred tools, and those of them that are loaded.
-    pub(super) deferral: Deferral,
+    pub(super) deferral: DeferredTools,
     /// Fetching and deriving, if the turn does any.
     pub(super) research: Option<&'a Research>,
     pub(super) progress: Progress,

@@ -8,7 +8,7 @@ use crate::wire::{
 
 /// The deferred tools of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Deferral {
+pub(super) struct DeferredTools {
     /// The search, if the request has one.
     pub(super) search: Option<SearchTool>,
     /// Tools that searches of earlier turns loaded, in their order.
@@ -17,7 +17,7 @@ pub(super) struct Deferral {
     loaded: Vec<String>,
 }
 
-impl Deferral {
+impl DeferredTools {
     /// Returns the deferred tools of a request. Tools of earlier searches count only if it can search.
     pub(super) fn of(tools: &[Tool], conversation: &[Item]) -> Self {
         let search = tools.iter().find_map(|tool| match tool {

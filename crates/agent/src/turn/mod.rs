@@ -78,7 +78,7 @@ pub use toolset::ToolsetCall;
 
 use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
-use deferral::Deferral;
+use deferral::DeferredTools;
 use functions::Functions;
 use step::{CallPurpose, ModelStep};
 use suspended::Suspension;
@@ -284,7 +284,7 @@ impl Turn {
         conversation: &[Item],
         events: mpsc::Sender<StreamEvent>,
     ) -> ResponseBuilder<'a> {
-        let deferral = Deferral::of(&request.tools, conversation);
+        let deferral = DeferredTools::of(&request.tools, conversation);
         let functions = Functions::of(&request.tools, deferral.earlier());
         ResponseBuilder {
             draft: Draft::begin(response),
