@@ -262,6 +262,11 @@ text(a.eur + b.eur + c.eur);`,
     { after: 2, answer: { toolCalls: [{ name: "get_weather", arguments: '{"city": "Rome"}' }] } },
     { after: 3, answer: ([, product, weather]) => ({ content: `It is ${product.trim()} and ${weather}.` }) },
   ],
+  "Find a tool for mail.": [
+    { after: 0, answer: { toolCalls: [{ name: "tool_search", arguments: JSON.stringify({ query: "send mail" }) }] } },
+    { after: 1, answer: { toolCalls: [{ name: "office__send_mail", arguments: JSON.stringify({ to: "Ada" }) }] } },
+    { after: 2, answer: ([, sent]) => ({ content: `Mail: ${sent}` }) },
+  ],
   "Which tools are there?": [{ after: 0, answer: (_results, _texts, names) => ({ content: names.join(" ") }) }],
   "Refuse.": [
     {

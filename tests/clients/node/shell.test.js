@@ -1,4 +1,4 @@
-// openai-node and the AI SDK: commands of a shell, patches, and tools that take a text.
+// openai-node and the AI SDK: commands of a shell, patches, tools that take a text, and deferred tools.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -47,6 +47,21 @@ for (const model of MODELS) {
       assert.equal(patched.output[0].operation.diff, "@@\n-one\n+two\n");
       const planned = await ask({ model, input: "Plan in words.", tools: [{ type: "custom", name: "plan" }] });
       assert.deepEqual([planned.output[0].type, planned.output[0].input], ["custom_tool_call", "first rest"]);
+    });
+
+    test(`${model} ${how}: a deferred tool is found and called`, async () => {
+      const mail = { type: "function", name: "send_mail", description: "Sends a mail.", strict: false, defer_loading: true };
+      mail.parameters = { type: "object", properties: { to: { type: "string" } } };
+      const office = { type: "namespace", name: "office", description: "Mail and letters.", tools: [mail] };
+      const request = { model, tools: [{ type: "tool_search" }, office] };
+      const first = await ask({ ...request, input: "Find a tool for mail." });
+      const [search, found, call] = first.output;
+      assert.deepEqual([search.type, search.execution, search.call_id], ["tool_search_call", "server", null]);
+      assert.deepEqual([found.type, found.tools[0].tools[0].name], ["tool_search_output", "send_mail"]);
+      assert.deepEqual([call.namespace, call.name], ["office", "send_mail"]);
+      const input = [{ type: "function_call_output", call_id: call.call_id, output: "sent" }];
+      const second = await ask({ ...request, input, previous_response_id: first.id });
+      assert.equal(second.output_text, "Mail: sent");
     });
   }
 

@@ -89,6 +89,25 @@ class Commands(Gateway):
                 self.assertEqual(second.output_text, "Planned: good")
 
 
+    def test_a_deferred_tool_is_found_and_called(self) -> None:
+        parameters: Any = {"type": "object", "properties": {"to": {"type": "string"}}}
+        mail: Any = {"type": "function", "name": "send_mail", "description": "Sends a mail.", "parameters": parameters}
+        mail |= {"strict": False, "defer_loading": True}
+        office: Any = {"type": "namespace", "name": "office", "description": "Mail and letters.", "tools": [mail]}
+        tools: Any = [{"type": "tool_search"}, office]
+        for model, how, ask in self.each():
+            with self.subTest(model=model, how=how):
+                first = ask(model=model, input="Find a tool for mail.", tools=tools)
+                search, found, call = first.output
+                self.assertEqual((search.type, found.type), ("tool_search_call", "tool_search_output"))
+                self.assertEqual((search.execution, search.call_id, found.call_id), ("server", None, None))
+                self.assertEqual([tool.name for tool in found.tools], ["office"])
+                self.assertEqual((call.type, call.namespace, call.name), ("function_call", "office", "send_mail"))
+                output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sent"}
+                second = ask(model=model, input=[output], tools=tools, previous_response_id=first.id)
+                self.assertEqual(second.output_text, "Mail: sent")
+
+
 PRICES = {"A": 2, "B": 3, "C": 4}
 
 

@@ -7,11 +7,11 @@ use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::join_all;
 
 use super::source::{Callee, Source};
-use crate::wire::{Function, ListedTool};
+use crate::wire::{Function, ListedTool, MAX_DEFERRED};
 
 /// Maximum number of tools offered to a model. Providers reject more, and fewer already confuse
 /// models.
-const MAX_TOOLS: usize = 128;
+pub(crate) const MAX_TOOLS: usize = 128;
 /// Maximum length of a name in characters, as in providers' APIs.
 const MAX_NAME: usize = 64;
 
@@ -35,7 +35,9 @@ pub(crate) struct ServerTool {
     /// Whether the request names its server by an address.
     requested: bool,
     /// The client's description of the server.
-    about: Option<String>,
+    pub(crate) about: Option<String>,
+    /// Whether the model may call it only after it was loaded.
+    pub(crate) deferred: bool,
 }
 
 /// A server's response to the request for its tools.
@@ -54,6 +56,8 @@ impl Catalog {
         let mut catalog = Self::default();
         let mut names: HashSet<String> = taken.iter().map(|&name| name.to_owned()).collect();
         let mut answers = Vec::new();
+        // Numbers of tools that are offered, and that are deferred.
+        let mut counts = [0, 0];
         for (source, offered) in sources.iter().zip(offered) {
             let offers = match offered {
                 // The operator's log contains the cause.
@@ -61,15 +65,18 @@ impl Catalog {
                 Ok(offered) => {
                     let allowed = offered.tools.iter().filter(|tool| source.allows(tool));
                     let mut listed = Vec::new();
+                    let limit = [MAX_TOOLS, MAX_DEFERRED][usize::from(source.deferred)];
                     for tool in allowed {
-                        if catalog.tools.len() == MAX_TOOLS {
+                        let count = &mut counts[usize::from(source.deferred)];
+                        if *count == limit {
                             tracing::warn!(
                                 server = source.label,
-                                limit = MAX_TOOLS,
+                                limit,
                                 "the model cannot be offered more tools"
                             );
                             break;
                         }
+                        *count += 1;
                         catalog.bind(source, tool, &mut names);
                         listed.push(shown(tool));
                     }
@@ -98,6 +105,7 @@ impl Catalog {
             asks: source.asks(tool),
             requested: source.requested,
             about: source.description.clone(),
+            deferred: source.deferred,
         });
     }
 
@@ -125,22 +133,31 @@ impl Catalog {
         self.tools.iter().filter(fits).map(|bound| bound.name.as_str())
     }
 
-    /// Returns the tools as functions for a model.
+    /// Returns the tools as functions for a model that need not load them.
     pub(crate) fn functions(&self) -> impl Iterator<Item = Function> {
-        self.tools.iter().map(|bound| {
-            let mut tool = bound.tool.clone();
-            tool.name.clone_from(&bound.name);
-            if let Some(about) = &bound.about {
-                let before = if tool.description.is_empty() { "" } else { "\n\n" };
-                // Writing to a string cannot fail.
-                let _ = write!(tool.description, "{before}(`{}`: {about})", bound.label);
-            }
-            tool.into()
-        })
+        let offered = self.tools.iter().filter(|bound| !bound.deferred);
+        offered.map(ServerTool::function)
+    }
+
+    /// Returns the tools that the model may call only after they were loaded.
+    pub(crate) fn deferred(&self) -> impl Iterator<Item = &ServerTool> {
+        self.tools.iter().filter(|bound| bound.deferred)
     }
 }
 
 impl ServerTool {
+    /// Returns it as a function for a model.
+    pub(crate) fn function(&self) -> Function {
+        let mut tool = self.tool.clone();
+        tool.name.clone_from(&self.name);
+        if let Some(about) = &self.about {
+            let before = if tool.description.is_empty() { "" } else { "\n\n" };
+            // Writing to a string cannot fail.
+            let _ = write!(tool.description, "{before}(`{}`: {about})", self.label);
+        }
+        tool.into()
+    }
+
     /// Returns its server's label if the operator configured the server.
     pub(crate) fn configured(&self) -> Option<&str> {
         (!self.requested).then_some(&*self.label)

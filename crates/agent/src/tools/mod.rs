@@ -10,15 +10,17 @@
 
 mod catalog;
 mod options;
+mod ranking;
 mod source;
 
 use std::sync::Arc;
 
 use crate::{ToolServer, ToolServers};
 
-pub(crate) use catalog::{Catalog, ServerTool, free, model_name, qualified};
+pub(crate) use catalog::{Catalog, MAX_TOOLS, ServerTool, free, model_name, qualified};
 pub use options::{ContractRule, TurnOptions};
-pub use source::{Callee, OfferedToolset, Source, connector, sources};
+pub(crate) use ranking::{SearchDocument, rank};
+pub use source::{Callee, OWN, OfferedToolset, Source, connector, sources};
 
 /// The servers that a gateway knows.
 #[derive(Clone, Debug, Default)]

@@ -9,6 +9,9 @@ use super::Tools;
 use crate::wire::{AllowedTools, ApiError, ApprovalRule, McpTool, ResponseRequest, Tool};
 use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 
+/// Label of the tools that this server offers of its own accord.
+pub const OWN: &str = "cellblock";
+
 /// A server or a toolset whose tools one turn may call.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -27,6 +30,8 @@ pub struct Source {
     pub requested: bool,
     /// Calls of its tools that need approval.
     pub approval: ApprovalRule,
+    /// Whether the model has to search for its tools before it can call them.
+    pub deferred: bool,
 }
 
 /// The server or the toolset that serves calls of a tool.
@@ -64,8 +69,28 @@ impl Source {
     pub(crate) fn prompt(&self) -> Option<String> {
         match &self.callee {
             Callee::Server(_) => None,
-            Callee::Toolset(toolset) => Some((toolset.kind.prompt)(&toolset.terms)),
+            Callee::Toolset(toolset) => {
+                Some((toolset.kind.prompt)(&toolset.terms)).filter(|prompt| !prompt.is_empty())
+            }
         }
+    }
+
+    /// Returns a toolset that this server offers although the request does not name it.
+    pub fn own(toolset: OfferedToolset) -> Self {
+        Self {
+            label: OWN.to_owned(),
+            callee: Callee::Toolset(Box::new(toolset)),
+            description: None,
+            allowed: None,
+            named: false,
+            requested: false,
+            deferred: false,
+        }
+    }
+
+    /// Returns whether this server offers it although the request does not name it.
+    pub(crate) const fn is_own(&self) -> bool {
+        !self.named && !self.fetches()
     }
 
     /// Returns whether its results are data that code can derive from.
@@ -101,12 +126,19 @@ pub fn sources(
     request: &ResponseRequest,
 ) -> Result<Vec<Source>, ApiError> {
     let mut sources = Vec::new();
+    let searches = request
+        .tools
+        .iter()
+        .any(|tool| matches!(tool, Tool::ToolSearch(_)));
     for (place, tool) in request.tools.iter().enumerate() {
         // Code calls the others.
         if let Tool::Mcp(tool) = tool
             && tool.is_direct()
         {
-            sources.push(named(tools, toolsets, tool, place)?);
+            sources.push(Source {
+                deferred: tool.defer_loading && searches,
+                ..named(tools, toolsets, tool, place)?
+            });
         }
     }
     if request.tools.iter().any(Tool::is_interpreter) {
@@ -126,6 +158,7 @@ pub fn sources(
                 named: false,
                 requested: false,
                 approval: ApprovalRule::NEVER,
+                deferred: false,
             });
         }
     }
@@ -152,6 +185,7 @@ fn named(
         named: true,
         requested: tool.server_url.is_some(),
         approval: tool.require_approval.clone(),
+        deferred: false,
     })
 }
 

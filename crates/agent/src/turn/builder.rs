@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::call_result::{CallResult, OutputFile, TOKENS};
+use super::deferral::DeferredTools;
 use super::derived::DerivationOutcome;
 use super::functions::{CodeFunction, Functions};
 use super::program::ProgramSeal;
@@ -50,6 +51,8 @@ pub(super) struct ResponseBuilder<'a> {
     pub(super) made: Vec<OutputFile>,
     /// Tools of servers.
     pub(super) catalog: Catalog,
+    /// Deferred tools, and those of them that are loaded.
+    pub(super) deferral: DeferredTools,
     /// Fetching and deriving, if the turn does any.
     pub(super) research: Option<&'a Research>,
     pub(super) progress: Progress,

@@ -1,6 +1,7 @@
 //! The calls of one step: code in different containers and tools of servers run concurrently, code
 //! of one container one after the other.
 
+use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::arguments::ArgumentsError;
 use crate::tools::{Callee, ServerTool};
 use crate::wire::{
     CallKind, CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item,
-    ItemStatus, McpError, McpSlot, PausedProgram, Program, ShellCall, ShellSlot, ToolCaller,
+    ItemStatus, McpError, McpSlot, PausedProgram, Program, SearchOutput, ShellCall, ShellSlot, ToolCaller,
 };
 
 /// Maximum number of concurrent calls; a model may make any number of them.
@@ -83,6 +84,8 @@ struct CallTable {
     works: Vec<(usize, Work)>,
     /// Outputs of programs that have ended, and calls of those that wait.
     programs: Vec<Item>,
+    /// Results of searches, which have items of their own.
+    searches: HashMap<usize, SearchOutput>,
 }
 
 /// A running call, as the client sees it.
@@ -305,6 +308,9 @@ impl CallTable {
             | CallPurpose::HandedOver(_)
             // It has become one that has started, or was refused.
             | CallPurpose::Program { .. } => {}
+            CallPurpose::Searched(search) => {
+                self.searches.insert(index, search.1);
+            }
             CallPurpose::Approval { .. } => {
                 if let Some(request) = call.approval() {
                     telling.draft.whole_approval_request(request);
@@ -460,10 +466,13 @@ impl CallTable {
     }
 
     /// Returns the results for the model, in the order of the calls.
-    fn items(self) -> Vec<Item> {
-        let results = self.ids.into_iter().zip(self.results);
+    fn items(mut self) -> Vec<Item> {
         let programs = self.programs;
-        let item = |((call_id, id), output): ((String, String), Option<FunctionOutput>)| {
+        let results = self.ids.into_iter().zip(self.results).enumerate();
+        let item = |(index, ((call_id, id), output)): (usize, ((String, String), Option<FunctionOutput>))| {
+            if let Some(search) = self.searches.remove(&index) {
+                return Some(Item::ToolSearchOutput(search));
+            }
             Some(Item::FunctionCallOutput(FunctionCallOutput {
                 caller: None,
                 id,

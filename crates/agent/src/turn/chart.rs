@@ -6,22 +6,21 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::ToolResult;
+use cellblock_interpreter::toolset::patch::PATCH;
 
 use super::builder::ResponseBuilder;
 use super::derived::DerivationOutcome;
 use super::toolset::ToolsetCall;
+use crate::tools::OWN;
 use crate::wire::{FunctionOutput, McpCall, McpError, McpSlot};
 
 /// Maximum number of tokens in the model's result of a drawn chart.
 const TOKENS: usize = 1000;
 
-/// The server of the tool, as shown to a client.
-pub(super) const LABEL: &str = "cellblock";
-
 impl McpCall {
-    /// Returns whether the tool drew a chart here, and so fetched nothing.
-    pub fn is_chart(&self) -> bool {
-        self.server_label == LABEL && self.name == RENDER_CHART
+    /// Returns whether a tool of this server ran, such as the one that draws charts, and so fetched nothing.
+    pub fn is_own(&self) -> bool {
+        self.server_label == OWN && [RENDER_CHART, PATCH].contains(&self.name.as_str())
     }
 }
 

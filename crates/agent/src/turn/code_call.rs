@@ -46,7 +46,7 @@ pub(super) struct ClientFunctions {
 
 /// Returns the client's functions among these tools that code may call, for the model's prompt.
 pub fn client_functions(tools: &[Tool]) -> Option<Arc<dyn Connector>> {
-    let functions = Functions::of(tools).of_code();
+    let functions = Functions::of(tools, &[]).of_code();
     let (calls, _) = mpsc::channel(1);
     (!functions.is_empty()).then(|| Arc::new(ClientFunctions::new(functions.into(), "", &calls)) as Arc<_>)
 }

@@ -18,7 +18,9 @@ impl ResponseBuilder<'_> {
     /// Reports the turn's outcome. A turn that ended without an answer reports that, with the
     /// available data.
     pub(super) async fn conclude(&mut self, ended: &Result<StepsEnd, Stop>, conversation: &mut Vec<Item>) {
-        let Some(research) = self.research else { return };
+        let Some(research) = self.research.filter(|research| !research.is_plain()) else {
+            return;
+        };
         let ending = match ended {
             Ok(StepsEnd::Answer(text)) => TurnEnd::Answer(text.clone()),
             Ok(StepsEnd::Steps) => TurnEnd::Steps,

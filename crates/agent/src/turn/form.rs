@@ -9,13 +9,13 @@ use regex::Regex;
 use super::builder::ResponseBuilder;
 use super::functions::Functions;
 use super::step::{Call, CallPurpose, ModelStep};
-use super::{patch, shell};
+use super::{patch, search, shell};
 use crate::wire::{
     CallKind, CustomCall, CustomFormat, GrammarSyntax, Item, ItemStatus, LocalShellAction, LocalShellCall,
-    PatchCall, ShellCall, ShellEnvironment, ShellPlace, Tool, custom_input,
+    PatchCall, SearchCall, SearchExecution, ShellCall, ShellEnvironment, ShellPlace, Tool, custom_input,
 };
 
-/// Form in which the client gets a call.
+/// Form in which the client gets a call once it is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallForm {
     /// Commands that run on its computer.
@@ -26,6 +26,8 @@ pub(super) enum CallForm {
     LocalShell,
     /// Text of this format, for one of its tools.
     Text(CustomFormat),
+    /// Search of deferred tools, which may be served here.
+    Search(SearchExecution),
 }
 
 /// Returns the form of a call of a tool that only the client can serve, by the model's name of it.
@@ -37,6 +39,7 @@ pub(super) fn form_of(tools: &[Tool], functions: &Functions, name: &str) -> Opti
         } if name == SHELL => Some(CallForm::Shell),
         Tool::ApplyPatch { .. } if name == tool.name() => Some(CallForm::Patch),
         Tool::LocalShell if name == tool.name() => Some(CallForm::LocalShell),
+        Tool::ToolSearch(search) if name == tool.name() => Some(CallForm::Search(search.execution)),
         _ => None,
     };
     let custom = || functions.find(name)?.custom.clone();
@@ -66,10 +69,11 @@ impl ModelStep {
                 call.id = telling.ids.mint("call");
             }
             if let CallPurpose::Form(form) = &call.wants {
-                call.wants = match telling.hand_over(form, call) {
-                    Ok(id) => CallPurpose::HandedOver(id),
-                    Err(why) => CallPurpose::Refused(why),
+                let handed_over = match form {
+                    CallForm::Search(SearchExecution::Server) => telling.search(call),
+                    form => telling.hand_over(form, call).map(CallPurpose::HandedOver),
                 };
+                call.wants = handed_over.unwrap_or_else(CallPurpose::Refused);
             }
             if let CallPurpose::Program { place } = &call.wants {
                 let place = Arc::clone(place);
@@ -120,6 +124,18 @@ impl ResponseBuilder<'_> {
                     status: ItemStatus::Completed,
                     call_id: call.id.clone(),
                     action,
+                });
+                Ok(id)
+            }
+            CallForm::Search(execution) => {
+                let arguments = search::arguments(&call.arguments)?;
+                let id = self.ids.mint(CallKind::Search.call_prefix());
+                self.draft.whole_search_call(SearchCall {
+                    id: id.clone(),
+                    status: ItemStatus::Completed,
+                    execution: *execution,
+                    call_id: Some(call.id.clone()),
+                    arguments: arguments.into(),
                 });
                 Ok(id)
             }

@@ -17,13 +17,16 @@ pub(super) struct Functions(Vec<ClientFunction>);
 #[derive(Debug)]
 pub(super) struct ClientFunction {
     /// The model's name for it.
-    known_as: String,
+    pub(super) known_as: String,
     /// The client's name for it.
     pub(super) name: String,
     pub(super) namespace: Option<String>,
-    function: Function,
+    /// The function, as offered to a model.
+    pub(super) function: Function,
     /// Whether the model may call it.
     direct: bool,
+    /// Whether the model may call it only after it was loaded.
+    deferred: bool,
     /// Description of it for code, if code may call it.
     card: Option<Card>,
     /// Format of its text, if it takes one.
@@ -40,21 +43,44 @@ pub(super) struct CodeFunction {
 }
 
 impl Functions {
-    /// Returns the functions among these tools. One without a namespace always keeps its name.
-    pub(super) fn of(tools: &[Tool]) -> Self {
-        let all = || tools.iter().flat_map(Tool::functions);
-        let outside = tools
-            .iter()
-            .filter(|tool| matches!(tool, Tool::Function(_) | Tool::Custom(_)));
+    /// Returns the functions among these tools. One without a namespace always keeps its name. Functions that
+    /// only searches of earlier turns know come last.
+    pub(super) fn of(tools: &[Tool], earlier: &[Tool]) -> Self {
+        let outside = tools.iter().chain(earlier);
+        let outside = outside.filter(|tool| matches!(tool, Tool::Function(_) | Tool::Custom(_)));
         let mut taken: HashSet<String> = outside.map(|tool| tool.name().to_owned()).collect();
-        let mut named: Vec<_> = all()
-            .map(|(namespace, function)| ClientFunction::new(namespace, function, &mut taken))
-            .collect();
-        let customs = tools.iter().flat_map(Tool::customs);
-        named.extend(
-            customs.map(|(namespace, custom)| ClientFunction::of_text(namespace, custom, &mut taken)),
-        );
-        Self(named)
+        let mut functions = Self::default();
+        functions.add(tools, &mut taken);
+        let count = functions.0.len();
+        functions.add(earlier, &mut taken);
+        let searches = tools.iter().any(|tool| matches!(tool, Tool::ToolSearch(_)));
+        for (place, named) in functions.0.iter_mut().enumerate() {
+            named.deferred = place >= count || named.deferred && searches;
+        }
+        functions
+    }
+
+    /// Adds the functions of tools, except those that are there.
+    fn add(&mut self, tools: &[Tool], taken: &mut HashSet<String>) {
+        for (namespace, function) in tools.iter().flat_map(Tool::functions) {
+            if !self.has(namespace, &function.name) {
+                self.0.push(ClientFunction::new(namespace, function, taken));
+            }
+        }
+        for (namespace, custom) in tools.iter().flat_map(Tool::customs) {
+            if !self.has(namespace, &custom.name) {
+                self.0.push(ClientFunction::of_text(namespace, custom, taken));
+            }
+        }
+    }
+
+    fn has(&self, namespace: Option<&Namespace>, name: &str) -> bool {
+        self.named(namespace.map(|it| it.name.as_str()), name).is_some()
+    }
+
+    /// Returns the functions that the model may call only after they were loaded.
+    pub(super) fn deferred(&self) -> impl Iterator<Item = &ClientFunction> {
+        self.0.iter().filter(|named| named.direct && named.deferred)
     }
 
     /// Returns the client's function with this model name, if the model may call it.
@@ -81,8 +107,14 @@ impl Functions {
         self.0.iter().map(|named| named.known_as.as_str())
     }
 
-    /// Returns the functions of a tool, as offered to a model.
+    /// Returns the functions of a tool, as offered to a model that need not load them.
     pub(super) fn offered(&self, tool: &Tool) -> Vec<Function> {
+        let own = self.own(tool).filter(|named| !named.deferred);
+        own.map(|named| named.function.clone()).collect()
+    }
+
+    /// Returns the functions of a tool that the model may call.
+    pub(super) fn own<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a ClientFunction> {
         let functions = tool
             .functions()
             .map(|(namespace, function)| (namespace, &function.name));
@@ -90,11 +122,8 @@ impl Functions {
             .customs()
             .map(|(namespace, custom)| (namespace, &custom.name));
         let own = functions.chain(customs);
-        own.filter_map(|(namespace, name)| {
-            let named = self.named(namespace.map(|it| it.name.as_str()), name)?;
-            named.direct.then(|| named.function.clone())
-        })
-        .collect()
+        let own = own.filter_map(|(namespace, name)| self.named(namespace.map(|it| it.name.as_str()), name));
+        own.filter(|named| named.direct)
     }
 
     /// Returns a function under its model name.
@@ -145,6 +174,7 @@ impl ClientFunction {
         let mut known = Function {
             output_schema: None,
             allowed_callers: None,
+            defer_loading: false,
             ..function.clone()
         };
         if let Some(namespace) = namespace {
@@ -161,6 +191,7 @@ impl ClientFunction {
             name: function.name.clone(),
             namespace: namespace.map(|namespace| namespace.name.clone()),
             direct: function.is_direct(),
+            deferred: function.defer_loading,
             card: function.is_programmatic().then(|| Card {
                 name: known.name.clone(),
                 description: known.description.clone().unwrap_or_default(),
@@ -183,7 +214,7 @@ mod tests {
 
     fn functions(tools: &serde_json::Value) -> (Vec<Tool>, Functions) {
         let tools: Vec<Tool> = serde_json::from_value(tools.clone()).unwrap();
-        let functions = Functions::of(&tools);
+        let functions = Functions::of(&tools, &[]);
         (tools, functions)
     }
 

@@ -25,6 +25,7 @@ mod cite;
 mod code_call;
 mod compact;
 mod conclude;
+mod deferral;
 mod derived;
 mod evidence;
 mod fetch;
@@ -39,6 +40,7 @@ mod progress;
 mod ran_report;
 mod research;
 mod runner;
+mod search;
 mod session;
 mod shell;
 mod step;
@@ -82,6 +84,7 @@ pub use toolset::ToolsetCall;
 
 use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
+use deferral::DeferredTools;
 use functions::Functions;
 use program::PlainSeal;
 use step::{Call, ModelStep};
@@ -248,7 +251,7 @@ impl Turn {
         conversation: &mut Vec<Item>,
         events: mpsc::Sender<StreamEvent>,
     ) -> Response {
-        let mut telling = self.telling(request, response, events.clone());
+        let mut telling = self.telling(request, response, conversation, events.clone());
         if let Some(deriving) = self
             .research
             .as_ref()
@@ -291,9 +294,10 @@ impl Turn {
         conversation: Vec<Item>,
     ) -> Result<ModelRequest, ApiError> {
         let (sender, mut events) = mpsc::channel(1);
-        let mut telling = self.telling(request, response, sender);
+        let mut telling = self.telling(request, response, &conversation, sender);
         let asking = async {
             telling.ask_servers().await?;
+            telling.load_earlier();
             let items = self.runner.read(conversation).await;
             Ok::<_, Stop>(telling.asked(request, items, &self.alike(), false))
         };
@@ -316,9 +320,11 @@ impl Turn {
         &'a self,
         request: &ResponseRequest,
         response: Response,
+        conversation: &[Item],
         events: mpsc::Sender<StreamEvent>,
     ) -> ResponseBuilder<'a> {
-        let functions = Functions::of(&request.tools);
+        let deferral = DeferredTools::of(&request.tools, conversation);
+        let functions = Functions::of(&request.tools, deferral.earlier());
         ResponseBuilder {
             draft: Draft::begin(response),
             events,
@@ -339,6 +345,7 @@ impl Turn {
             outputs: request.includes_outputs(),
             made: Vec::new(),
             catalog: Catalog::default(),
+            deferral,
             research: self.research.as_deref(),
             progress: self.progress(),
             attempts: Arc::default(),
@@ -360,6 +367,7 @@ impl Turn {
         telling.flush().await?;
         if !request.compaction.now {
             telling.ask_servers().await?;
+            telling.load_earlier();
         }
         // The model's view of the conversation before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());

@@ -15,10 +15,10 @@ use super::shell::FILES;
 use super::summary::since_summary;
 use super::{patch, program, shell};
 use crate::provider::{INTERPRETER, ModelRequest};
-use crate::tools::Source;
+use crate::tools::{MAX_TOOLS, Source};
 use crate::wire::{
     AllowedMode, ChoiceMode, Function, Item, LocalShellAction, ResponseRequest, ShellEnvironment, Tool,
-    ToolChoice, ToolName, without_programs,
+    ToolChoice, ToolName, searches_as_functions, without_programs,
 };
 
 /// Maximum number of file paths that a model is shown by name.
@@ -102,6 +102,7 @@ impl ResponseBuilder<'_> {
         // First, because names of a program's calls are not the model's.
         let mut items = without_programs(since_summary(items));
         self.functions.rename(&mut items);
+        let mut items = searches_as_functions(items, |tool| self.found(tool));
         let mut sections = Vec::new();
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
@@ -146,9 +147,15 @@ impl ResponseBuilder<'_> {
             Tool::LocalShell => vec![LocalShellAction::function()],
             Tool::ProgrammaticToolCalling => vec![program::function(&self.of_code)],
             Tool::Mcp(_) => Vec::new(),
+            // The search comes after the tools that are always offered.
+            Tool::Mcp(_) | Tool::ToolSearch(_) => Vec::new(),
         });
         let chart = alike.chart.clone().filter(|_| self.draws());
-        own.chain(chart).chain(self.catalog.functions()).collect()
+        let mut offered: Vec<_> = own.chain(chart).chain(self.catalog.functions()).collect();
+        offered.extend(self.search_function());
+        // Last, so that what comes before them can stay in the provider's cache.
+        offered.extend(self.loaded(MAX_TOOLS.saturating_sub(offered.len())));
+        offered
     }
 
     /// Returns the choice with the model's names.
@@ -183,7 +190,8 @@ impl ResponseBuilder<'_> {
             ) => choice.clone(),
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
-                allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
+                let names = tools.iter().flat_map(|name| self.known_as(name)).collect();
+                allowed(mode, self.with_search(names))
             }
         }
     }
@@ -252,6 +260,7 @@ fn plain(files: &str, about: Option<&str>, network: Option<&str>) -> Function {
         strict: None,
         output_schema: None,
         allowed_callers: None,
+        defer_loading: false,
     }
 }
 

@@ -1,17 +1,10 @@
 //! Patches that the model writes for the client's files. Their syntax is checked before the client gets
 //! them: one that nobody could apply goes back to the model. Nothing is applied here.
-//!
-//! ```text
-//! update_file:  ( @@ line to search for ...   lines after ` `, `+` or `-` ...   *** End of File ) ...
-//! create_file:  lines after `+` ...
-//! ```
 
+use cellblock_interpreter::toolset::diff::{read_added, read_sections};
 use serde_json::{Value, json};
 
 use crate::wire::{CallKind, Function, PatchOperation};
-
-/// Line that ends a section whose context ends with the file.
-const END_OF_FILE: &str = "*** End of File";
 
 /// Returns the tool as models know it.
 pub(super) fn function() -> Function {
@@ -43,6 +36,7 @@ pub(super) fn function() -> Function {
         strict: None,
         output_schema: None,
         allowed_callers: None,
+        defer_loading: false,
     }
 }
 
@@ -69,78 +63,12 @@ fn check(operation: &PatchOperation) -> Result<(), String> {
             "the path `{path}` is not below the workspace; send one that is relative to its root"
         ));
     }
-    match operation {
-        PatchOperation::CreateFile { diff, .. } => check_added(diff),
-        PatchOperation::UpdateFile { diff, .. } => check_sections(diff),
+    let read = match operation {
+        PatchOperation::CreateFile { diff, .. } => read_added(diff).map(drop),
+        PatchOperation::UpdateFile { diff, .. } => read_sections(diff).map(drop),
         PatchOperation::DeleteFile { .. } => Ok(()),
-    }
-}
-
-fn lines(diff: &str) -> Result<Vec<&str>, String> {
-    if diff.trim().is_empty() {
-        return Err("`diff` is empty".to_owned());
-    }
-    Ok(diff.lines().collect())
-}
-
-fn check_added(diff: &str) -> Result<(), String> {
-    for (number, line) in lines(diff)?.iter().enumerate() {
-        if !line.starts_with('+') {
-            return Err(invalid(number, line, "every line of a new file begins with `+`"));
-        }
-    }
-    Ok(())
-}
-
-fn check_sections(diff: &str) -> Result<(), String> {
-    let lines = lines(diff)?;
-    // Whether lines may follow, and whether the section has any.
-    let (mut open, mut empty) = (true, true);
-    let mut headed = false;
-    for (number, line) in lines.iter().enumerate() {
-        if *line == "@@" || line.starts_with("@@ ") {
-            if is_numbered(line) {
-                let fix = "sections have no line numbers; use `@@`, or `@@ ` and a line of the file";
-                return Err(invalid(number, line, fix));
-            }
-            (open, empty, headed) = (true, true, true);
-        } else if *line == END_OF_FILE {
-            if empty {
-                return Err(invalid(number, line, "the section before it has no lines"));
-            }
-            open = false;
-        } else if line.starts_with("*** ") {
-            let fix = "send the changes of one file, without the frame of a patch";
-            return Err(invalid(number, line, fix));
-        } else if !open {
-            return Err(invalid(number, line, "the next section begins with `@@`"));
-        } else if !(line.is_empty() || line.starts_with([' ', '+', '-'])) {
-            let fix = "lines begin with a space, `+` or `-`, and sections with `@@`";
-            return Err(invalid(number, line, fix));
-        } else {
-            empty = false;
-        }
-    }
-    if empty && headed {
-        return Err("the last section has no lines".to_owned());
-    }
-    Ok(())
-}
-
-/// Returns whether a head is one of a unified diff, such as `@@ -1,3 +1,4 @@`.
-fn is_numbered(head: &str) -> bool {
-    let mut words = head.split(' ').skip(1);
-    let range = |word: Option<&str>, sign: char| {
-        let digits = word.and_then(|word| word.strip_prefix(sign)).unwrap_or_default();
-        digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.chars().all(|c| c.is_ascii_digit() || c == ',')
     };
-    range(words.next(), '-') && range(words.next(), '+')
-}
-
-fn invalid(number: usize, line: &str, fix: &str) -> String {
-    let shown: String = line.chars().take(80).collect();
-    format!("line {} of `diff` is `{shown}`, and {fix}", number + 1)
+    read.map_err(|mistake| mistake.words("diff"))
 }
 
 #[cfg(test)]

@@ -38,6 +38,14 @@ pub struct Research {
     pub urls: Urls,
 }
 
+impl Research {
+    /// Returns whether there is nothing to report: no tools but those of this server, and no results.
+    pub(super) fn is_plain(&self) -> bool {
+        let own = !self.sources.is_empty() && self.sources.iter().all(Source::is_own);
+        own && self.deriving.is_none() && self.evidence.aliases().aliases().is_empty()
+    }
+}
+
 /// Terms of derivations.
 #[derive(Clone, Debug)]
 pub struct DerivationTerms {

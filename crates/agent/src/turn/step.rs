@@ -10,18 +10,18 @@ use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
 use super::builder::{ResponseBuilder, Stop};
-use super::chart;
 use super::cite::cite;
+use super::deferral::not_loaded;
 use super::form::{CallForm, form_of};
 use super::runner::CallSandbox;
 use super::toolset::ToolsetCall;
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream};
-use crate::tools::ServerTool;
+use crate::tools::{OWN, ServerTool};
 use crate::wire::{
     CallKind, CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpApprovalRequest, McpSlot,
-    Message, MessageSlot, Part, Program, REQUEST_PREFIX, Reasoning, ReasoningSlot, Role, TokenUsage, Tool,
-    served,
+    Message, MessageSlot, Part, Program, REQUEST_PREFIX, Reasoning, ReasoningSlot, Role, SearchCall,
+    SearchOutput, TokenUsage, Tool, served,
 };
 
 /// Result of a step.
@@ -76,10 +76,12 @@ pub(super) enum CallPurpose {
     Form(CallForm),
     /// Calls a tool of the client, which has received the item with this id.
     HandedOver(String),
-    /// Cannot be handed to the client, for this reason.
+    /// Cannot be served, for this reason.
     Refused(String),
     /// Calls a tool once a person has approved the call; its item has this id.
     Approval { id: String, bound: Box<ServerTool> },
+    /// Searches deferred tools, which was done at once.
+    Searched(Box<(SearchCall, SearchOutput)>),
     /// Calls a tool of a server, or of a toolset that the request names.
     Tool {
         /// Id of its item.
@@ -99,6 +101,9 @@ impl Call {
         }
         if let CallPurpose::Started { program, .. } = &self.wants {
             return Item::Program(program.clone());
+        }
+        if let CallPurpose::Searched(search) = &self.wants {
+            return Item::ToolSearchCall(search.0.clone());
         }
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
@@ -362,6 +367,9 @@ impl ResponseBuilder<'_> {
 
     /// Starts a call; its step already has `before` calls of code.
     async fn begin(&mut self, id: &str, name: &str, before: usize) -> CallPurpose {
+        if self.is_hidden(name) {
+            return CallPurpose::Refused(not_loaded(name));
+        }
         if name == INTERPRETER && self.code {
             let place = self.runner.place(before).await;
             let container = place.container().to_owned();
@@ -403,7 +411,7 @@ impl ResponseBuilder<'_> {
             CallPurpose::Tool { id, slot, bound }
         } else if name == RENDER_CHART && self.draws() {
             let id = self.ids.mint("mcp");
-            let label = chart::LABEL.to_owned();
+            let label = OWN.to_owned();
             let slot = self.draft.mcp_call(id.clone(), label, name.to_owned(), None);
             let bound = None;
             CallPurpose::Tool { id, slot, bound }
@@ -437,6 +445,7 @@ impl ResponseBuilder<'_> {
             | CallPurpose::HandedOver(_)
             | CallPurpose::Approval { .. }
             | CallPurpose::Refused(_)
+            | CallPurpose::Searched(_)
             | CallPurpose::Nothing => {}
         }
     }

@@ -21,6 +21,7 @@ use crate::wire::{
 mod disposal;
 mod namespaces;
 mod programs;
+mod search;
 mod servers;
 mod shell;
 

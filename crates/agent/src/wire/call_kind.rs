@@ -15,6 +15,8 @@ pub enum CallKind {
     LocalShell,
     /// A program that calls functions.
     Program,
+    /// A search of deferred tools.
+    Search,
 }
 
 /// All kinds except functions.
@@ -24,6 +26,7 @@ const KINDS: [CallKind; 5] = [
     CallKind::Custom,
     CallKind::LocalShell,
     CallKind::Program,
+    CallKind::Search,
 ];
 
 /// Beginning of the id of a call that was served here.
@@ -48,6 +51,7 @@ impl CallKind {
             Self::Custom => "custom tool",
             Self::LocalShell => "local shell",
             Self::Program => "program",
+            Self::Search => "tool search",
         }
     }
 
@@ -60,6 +64,7 @@ impl CallKind {
             Self::Custom => "custom_tool_call_output",
             Self::LocalShell => "local_shell_call_output",
             Self::Program => "program_output",
+            Self::Search => "tool_search_output",
         }
     }
 
@@ -71,6 +76,7 @@ impl CallKind {
             Self::Patch => "apply_patch",
             Self::LocalShell => "local_shell",
             Self::Program => cellblock_interpreter::toolset::program::PROGRAM,
+            Self::Search => "tool_search",
         }
     }
 
@@ -83,6 +89,7 @@ impl CallKind {
             Self::Custom => "ctc",
             Self::LocalShell => "lsh",
             Self::Program => "prog",
+            Self::Search => "tsc",
         }
     }
 
@@ -95,6 +102,7 @@ impl CallKind {
             Self::Custom => "ctco",
             Self::LocalShell => "lsho",
             Self::Program => "po",
+            Self::Search => "tso",
         }
     }
 }
@@ -125,6 +133,8 @@ mod tests {
             ("prog_1", CallKind::Program, false),
             ("po_1", CallKind::Program, false),
             ("fc_prog_1", CallKind::Program, false),
+            ("tsc_1", CallKind::Search, false),
+            ("tso_1", CallKind::Search, false),
             ("fc_sh_1", CallKind::Shell, true),
             ("fc_1", CallKind::Function, false),
             ("fc_ci_1", CallKind::Function, false),

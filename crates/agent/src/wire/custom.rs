@@ -23,6 +23,9 @@ pub struct CustomTool {
     /// Callers that may call it; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
+    /// Whether it is offered only after a search has found it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defer_loading: bool,
 }
 
 /// Format of a text.
@@ -78,6 +81,7 @@ impl CustomTool {
             strict: None,
             output_schema: None,
             allowed_callers: None,
+            defer_loading: self.defer_loading,
         }
     }
 }

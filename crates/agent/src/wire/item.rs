@@ -10,6 +10,7 @@ use super::custom::{CustomCall, CustomCallOutput};
 use super::local_shell::{LocalShellCall, LocalShellCallOutput};
 use super::patch::{PatchCall, PatchCallOutput};
 use super::program::{Program, ProgramOutput};
+use super::search::{SearchCall, SearchOutput};
 use super::shell::{ShellCall, ShellCallOutput};
 
 /// One step of a conversation.
@@ -46,6 +47,10 @@ pub enum Item {
     Program(Program),
     /// The result of a program.
     ProgramOutput(ProgramOutput),
+    /// A search of deferred tools.
+    ToolSearchCall(SearchCall),
+    /// The tools that a search loaded.
+    ToolSearchOutput(SearchOutput),
     /// The list of a server's tools.
     McpListTools(McpListTools),
     /// A call of a server's tool.
@@ -79,6 +84,8 @@ impl Item {
             Self::CustomToolCallOutput(item) => &item.id,
             Self::Program(item) => &item.id,
             Self::ProgramOutput(item) => &item.id,
+            Self::ToolSearchCall(item) => &item.id,
+            Self::ToolSearchOutput(item) => &item.id,
             Self::McpListTools(item) => &item.id,
             Self::McpCall(item) => &item.id,
             Self::McpApprovalRequest(item) => &item.id,
@@ -88,7 +95,8 @@ impl Item {
         }
     }
 
-    /// Returns the item as models know it: calls of every kind, and their outputs, are those of functions.
+    /// Returns the item as models know it: calls of every kind, and their outputs, are those of functions. A
+    /// search that was served here stays, and so do the tools that a search loaded: later turns offer them.
     #[must_use]
     pub fn into_function(self) -> Self {
         match self {
@@ -102,6 +110,10 @@ impl Item {
             Self::CustomToolCallOutput(output) => Self::FunctionCallOutput(output.into_function()),
             Self::Program(program) => Self::FunctionCall(program.into_function()),
             Self::ProgramOutput(output) => Self::FunctionCallOutput(output.into_function()),
+            Self::ToolSearchCall(call) => match call.call_id.clone() {
+                Some(id) => Self::FunctionCall(call.into_function(id)),
+                None => Self::ToolSearchCall(call),
+            },
             other => other,
         }
     }
@@ -122,6 +134,8 @@ impl Item {
             Self::CustomToolCall(item) => item.status = status,
             Self::CustomToolCallOutput(item) => item.status = status,
             Self::ProgramOutput(item) => item.status = status,
+            Self::ToolSearchCall(item) => item.status = status,
+            Self::ToolSearchOutput(item) => item.status = status,
             Self::McpCall(item) => item.status = status,
             // These have no status.
             Self::Program(_)

@@ -100,6 +100,7 @@ impl LocalShellAction {
             strict: None,
             output_schema: None,
             allowed_callers: None,
+            defer_loading: false,
         }
     }
 }

@@ -36,6 +36,7 @@ mod prompt_cache;
 mod report;
 mod request;
 mod response;
+mod search;
 mod shell;
 mod skill;
 #[cfg(test)]
@@ -77,6 +78,8 @@ pub use response::{
     CachedTokens, ConversationId, Failure, IncompleteReason, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
+pub(crate) use search::{MAX_DEFERRED, searches_as_functions};
+pub use search::{SearchCall, SearchExecution, SearchOutput, SearchTool};
 pub use shell::{
     LocalSkill, ShellAction, ShellCall, ShellCallOutput, ShellEnvironment, ShellOutcome, ShellOutput,
     ShellPlace,

@@ -184,6 +184,16 @@ impl Order {
                 }
                 "local_shell_call" => item["action"]["command"].is_array(),
                 "compaction" => item["encrypted_content"] == "",
+                "tool_search_call" => {
+                    item["arguments"].is_object()
+                        && item.get("call_id").is_some()
+                        && item["execution"].is_string()
+                }
+                "tool_search_output" => {
+                    item["tools"] == serde_json::json!([])
+                        && item.get("call_id").is_some()
+                        && item["execution"].is_string()
+                }
                 "custom_tool_call" => item["input"] == "" && item["name"].is_string(),
                 "apply_patch_call" => {
                     let operation = &item["operation"];
@@ -498,6 +508,13 @@ impl ReportedItem {
                 "a compaction without an event"
             ),
             "local_shell_call" => demand!(item["call_id"] == self.call_id, "another call"),
+            "local_shell_call" | "tool_search_call" => {
+                demand!(item["call_id"] == self.call_id, "another call");
+            }
+            "tool_search_output" => demand!(
+                item["call_id"] == self.call_id && item["tools"].is_array(),
+                "no tools"
+            ),
             "custom_tool_call" => demand!(
                 self.text_done && item["input"] == self.text && item["call_id"] == self.call_id,
                 "a text without an event"

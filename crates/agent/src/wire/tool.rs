@@ -8,6 +8,7 @@ use super::approval::ApprovalRule;
 use super::call_kind::CallKind;
 use super::custom::CustomTool;
 use super::request::NetworkAllowlist;
+use super::search::SearchTool;
 use super::shell::ShellEnvironment;
 use super::skill::SkillRequest;
 
@@ -49,6 +50,8 @@ pub enum Tool {
     Mcp(McpTool),
     /// Functions of the client with a common prefix.
     Namespace(Namespace),
+    /// A search of deferred tools.
+    ToolSearch(SearchTool),
 }
 
 impl Tool {
@@ -65,6 +68,7 @@ impl Tool {
             Self::ProgrammaticToolCalling => CallKind::Program.function(),
             Self::Mcp(tool) => &tool.server_label,
             Self::Namespace(namespace) => &namespace.name,
+            Self::ToolSearch(_) => CallKind::Search.function(),
         }
     }
 
@@ -112,6 +116,7 @@ impl Tool {
             | Self::ApplyPatch { .. }
             | Self::LocalShell
             | Self::ProgrammaticToolCalling => Some(self.name()),
+            Self::ToolSearch(_) => Some(self.name()),
             Self::Function(_) | Self::Custom(_) | Self::Mcp(_) | Self::Namespace(_) => None,
         }
     }
@@ -127,7 +132,8 @@ impl Tool {
             | Self::LocalShell
             | Self::ProgrammaticToolCalling
             | Self::Custom(_)
-            | Self::Mcp(_) => (None, None),
+            | Self::Mcp(_)
+            | Self::ToolSearch(_) => (None, None),
         };
         let within = namespace.into_iter().flat_map(|namespace| {
             let members = namespace.tools.iter();
@@ -137,6 +143,11 @@ impl Tool {
             })
         });
         one.into_iter().chain(within)
+    }
+
+    /// Returns the number of functions as which it is offered.
+    pub fn offered_as(&self) -> usize {
+        (self.functions().count() + self.customs().count()).max(1)
     }
 
     /// Returns the client's tools in it that take one text, each with its namespace.
@@ -205,6 +216,9 @@ pub struct McpTool {
     pub allowed_callers: Option<Vec<AllowedCaller>>,
     /// Calls that need approval.
     pub require_approval: ApprovalRule,
+    /// Whether the tools are offered only after a search has found them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defer_loading: bool,
     /// Headers for the server. They may be secrets, so they are neither returned nor stored.
     #[serde(skip)]
     pub headers: Secrets,
@@ -300,6 +314,9 @@ pub struct Function {
     /// Callers that may call it; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
+    /// Whether it is offered only after a search has found it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defer_loading: bool,
 }
 
 impl Function {
@@ -323,6 +340,7 @@ impl From<ToolDefinition> for Function {
             strict: None,
             output_schema: None,
             allowed_callers: None,
+            defer_loading: false,
         }
     }
 }

@@ -240,7 +240,12 @@ mod tests {
                 .map(|(_, tool)| tool.name)
                 .collect()
         };
-        let workbench = ["sandbox_exec", "sandbox_write_file", "sandbox_edit_file"];
+        let workbench = [
+            "sandbox_exec",
+            "sandbox_write_file",
+            "sandbox_edit_file",
+            "sandbox_apply_patch",
+        ];
         let derivation = ["code_interpreter"];
         assert_eq!(names(Some(workbench::KIND)), workbench);
         assert_eq!(names(Some(derivation::KIND)), derivation);

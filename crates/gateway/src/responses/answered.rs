@@ -103,6 +103,19 @@ impl CallPairs {
                 }
                 true
             }
+            // Searches that were served here are answered in their order.
+            Item::ToolSearchOutput(output) => {
+                if let Some(call_id) = &output.call_id {
+                    match self.calls.get_mut(call_id) {
+                        Some(call) => call.answered = true,
+                        None => {
+                            self.unknown
+                                .get_or_insert_with(|| (call_id.clone(), CallKind::Search));
+                        }
+                    }
+                }
+                true
+            }
             _ => true,
         }
     }
@@ -234,6 +247,28 @@ mod tests {
             let checked = ids(items.clone()).1.err().and_then(|error| error.code);
             assert_eq!(checked.as_deref(), code, "{items}");
         }
+    }
+
+    #[test]
+    fn a_search_of_the_client_is_answered_by_its_call_id() {
+        let call = json!({"type": "tool_search_call", "id": "tsc_1", "status": "completed",
+                          "execution": "client", "call_id": "c1", "arguments": {"query": "mail"}});
+        let output = json!({"type": "tool_search_output", "id": "tso_1", "status": "completed",
+                            "execution": "client", "call_id": "c1", "tools": []});
+        assert_eq!(ids(json!([call, output])).1, Ok(()));
+        let missing = ids(json!([call])).1.unwrap_err();
+        let words = "No tool output found for tool search call c1; send a `tool_search_output`";
+        assert!(missing.message.starts_with(words), "{missing}");
+        let unknown = ids(json!([output])).1.unwrap_err();
+        let words = "No tool call found for tool search call output with call_id c1";
+        assert!(unknown.message.starts_with(words), "{unknown}");
+        let mut served = [call, output];
+        for item in &mut served {
+            item["execution"] = json!("server");
+            item["call_id"] = Value::Null;
+        }
+        assert_eq!(ids(json!(served)).1, Ok(()));
+        assert_eq!(ids(json!([served[1]])).1, Ok(()));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use cellblock_agent::tools::{ContractRule, OfferedToolset, Source, sources};
+use cellblock_agent::tools::{ContractRule, OWN, OfferedToolset, Source, sources};
 use cellblock_agent::turn::{ChartIntent, DerivationTerms, Evidence, Plan, Research, Runner};
 use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest, Tool};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::DerivationPolicy;
-use cellblock_interpreter::toolset::ToolsetTerms;
+use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, patch};
 use serde_json::{Value, json};
 
 use super::commands::KIND as COMMANDS;
@@ -43,7 +43,10 @@ pub(super) async fn research(
     runner: &dyn Runner,
     conversation: &mut Vec<Item>,
 ) -> Result<Option<Research>, ApiError> {
-    let sources = sources(&gateway.options.tools, &toolsets(gateway, id, request), request)?;
+    let mut sources = sources(&gateway.options.tools, &toolsets(gateway, id, request), request)?;
+    if patches_container(gateway, request) && !sources.iter().any(|source| source.label == OWN) {
+        sources.push(Source::own(offered(gateway, id, patch::KIND)));
+    }
     let earlier = !matches!(before, PriorEvidence::Nothing);
     if sources.is_empty() && !earlier {
         return Ok(None);
@@ -68,23 +71,39 @@ pub(super) async fn research(
 /// derivations are what `code_interpreter` does already.
 fn toolsets(gateway: &Gateway, response: &str, request: &ResponseRequest) -> Vec<OfferedToolset> {
     let options = &gateway.options;
-    if !options.code_interpreter || gateway.interpreter().is_err() {
+    if !runs_toolsets(gateway) {
         return Vec::new();
     }
-    let max_timeout = options.max_cell_timeout;
     let kinds = options.sessions.toolsets.iter().copied();
     let kinds = kinds.filter(|kind| !kind.runs_cells() && !kind.on_results);
     let commands = |tool: &Tool| matches!(tool, Tool::Mcp(tool) if tool.server_label == COMMANDS.name);
     let commands = request.tools.iter().any(commands).then_some(COMMANDS);
-    let offered = kinds.chain(commands).map(|kind| OfferedToolset {
+    let kinds = kinds.chain(commands);
+    kinds.map(|kind| offered(gateway, response, kind)).collect()
+}
+
+fn offered(gateway: &Gateway, response: &str, kind: ToolsetKind) -> OfferedToolset {
+    OfferedToolset {
         kind,
         terms: ToolsetTerms {
             owner: format!("{response}_{}", kind.name),
-            max_timeout,
+            max_timeout: gateway.options.max_cell_timeout,
             ..ToolsetTerms::default()
         },
-    });
-    offered.collect()
+    }
+}
+
+/// Returns whether toolsets work where code runs.
+fn runs_toolsets(gateway: &Gateway) -> bool {
+    gateway.options.code_interpreter && gateway.interpreter().is_ok()
+}
+
+/// Returns whether the model can patch the files of a container. A client that patches its own files has said
+/// that its model can write patches.
+fn patches_container(gateway: &Gateway, request: &ResponseRequest) -> bool {
+    let patches = |tool: &Tool| matches!(tool, Tool::ApplyPatch { .. });
+    let has_container = |tool: &Tool| tool.container().is_some();
+    runs_toolsets(gateway) && request.tools.iter().any(patches) && request.tools.iter().any(has_container)
 }
 
 /// Returns the results of tools from before a request that refers to items by their ids: what the response of

@@ -58,7 +58,14 @@ pub(super) fn find(
             format!("the call `{twice}` has two outputs; send one"),
         );
     }
-    if goes_on && input.len() < request.input.len() {
+    // So may its searches, whose outputs have tools.
+    let searched = || {
+        request
+            .input
+            .iter()
+            .filter(|item| matches!(item, Item::ToolSearchOutput(_)))
+    };
+    if goes_on && input.len() + searched().count() < request.input.len() {
         let message = "code waits for the outputs of its calls: send only these now, and the rest after \
                        the next response";
         return invalid("invalid_value", message.to_owned());
@@ -72,6 +79,14 @@ pub(super) fn find(
             others.push(Item::FunctionCallOutput(output.clone()));
         }
     }
+    let open = |item: &&Item| match item {
+        Item::ToolSearchOutput(output) => {
+            let id = output.call_id.as_deref();
+            goes_on || id.is_some_and(|id| is_open(&turn.items, id))
+        }
+        _ => false,
+    };
+    others.extend(searched().filter(open).cloned());
     Ok(Some(ResumedTurn {
         turn,
         answers,

@@ -49,7 +49,7 @@ pub(super) async fn take_over(
 
 /// The whole result of a call, as far as it had one.
 async fn result(gateway: &Gateway, owner: &str, call: &McpCall) -> Option<Value> {
-    let output = call.output.as_ref().filter(|_| !call.is_chart())?;
+    let output = call.output.as_ref().filter(|_| !call.is_own())?;
     let Some(sha256) = whole_elsewhere(output) else {
         return Some(read(output));
     };

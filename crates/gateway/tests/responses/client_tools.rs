@@ -65,6 +65,91 @@ fn a_patch_with_wrong_syntax_goes_back_to_the_model() {
     });
 }
 
+fn container_patch(id: &str, lines: &str) -> ScriptedAnswer {
+    let patch = format!("*** Begin Patch\n{lines}\n*** End Patch");
+    ScriptedAnswer::new().call(id, "patch", &json!({"patch": patch}).to_string())
+}
+
+#[test]
+fn the_files_of_a_container_are_patched_here_and_never_by_the_client() {
+    block_on(async {
+        let shell = |id: &str, command: &str| {
+            ScriptedAnswer::new().call(id, "shell", &json!({"commands": [command]}).to_string())
+        };
+        let add = "*** Add File: a.txt\n+one\n+two\n*** Add File: b/c.txt\n+x";
+        let change = "*** Update File: /mnt/data/a.txt\n one\n-two\n+three\n*** Delete File: b/c.txt";
+        let wrong = "*** Delete File: a.txt\n*** Update File: gone.txt\n-x\n+y";
+        let (server, provider) = scripted([
+            container_patch("c1", add),
+            container_patch("c2", wrong),
+            container_patch("c3", change),
+            container_patch("c4", "*** Delete File: /etc/passwd"),
+            shell("c5", "cat a.txt; ls b"),
+            done(),
+        ])
+        .await;
+        let tools =
+            json!([{"type": "apply_patch"}, {"type": "shell", "environment": {"type": "container_auto"}}]);
+        let stream = server.stream(json!({"input": "go", "tools": tools})).await;
+        let events = events(&stream.text().await.unwrap());
+        Order::check(&events).unwrap();
+        let response = &events.last().unwrap()["response"];
+        assert_eq!(
+            types(&response["output"]),
+            [
+                "mcp_call",
+                "mcp_call",
+                "mcp_call",
+                "mcp_call",
+                "shell_call",
+                "shell_call_output",
+                "message"
+            ]
+        );
+        let call = |at: usize| &response["output"][at];
+        assert_eq!(
+            (&call(0)["server_label"], &call(0)["name"]),
+            (&json!("cellblock"), &json!("patch"))
+        );
+        for (at, status) in ["completed", "failed", "completed", "failed"]
+            .into_iter()
+            .enumerate()
+        {
+            assert_eq!(call(at)["status"], status, "{}", call(at));
+        }
+        assert!(call(1)["error"].to_string().contains("gone.txt"), "{}", call(1));
+        assert!(
+            call(3)["error"].to_string().contains("not below the workspace"),
+            "{}",
+            call(3)
+        );
+        assert_eq!(call(5)["output"][0]["stdout"], "one\nthree\n");
+        let offered = json!(provider.asked()[0].tools);
+        let names: Vec<_> = offered
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| &tool["name"])
+            .collect();
+        assert_eq!(names, ["apply_patch", "shell", "patch"]);
+    });
+}
+
+#[test]
+fn a_container_is_patched_only_in_requests_that_have_both() {
+    block_on(async {
+        let (server, provider) = scripted([done(), done(), done()]).await;
+        let patch = json!({"type": "apply_patch"});
+        let auto = json!({"type": "shell", "environment": {"type": "container_auto"}});
+        let local = json!({"type": "shell", "environment": {"type": "local"}});
+        for tools in [json!([patch]), json!([auto]), json!([patch, local])] {
+            server.create(json!({"input": "go", "tools": tools})).await.ok();
+            let offered = json!(provider.asked().last().unwrap().tools);
+            assert!(!offered.to_string().contains("\"name\":\"patch\""), "{offered}");
+        }
+    });
+}
+
 #[test]
 fn a_text_is_handed_to_the_client_and_answered() {
     block_on(async {

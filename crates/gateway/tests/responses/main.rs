@@ -30,6 +30,7 @@ mod programmatic;
 mod programs;
 mod research;
 mod returned;
+mod search;
 mod shell;
 #[path = "../../../interpreter/tests/conformance/shop.rs"]
 mod shop;

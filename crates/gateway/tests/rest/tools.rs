@@ -64,7 +64,12 @@ fn a_workbench_writes_edits_and_runs() {
         let session = api.session(&json!({"toolset": "workbench"})).await;
         assert_eq!(
             names(&api, &session).await,
-            ["sandbox_exec", "sandbox_write_file", "sandbox_edit_file"]
+            [
+                "sandbox_exec",
+                "sandbox_write_file",
+                "sandbox_edit_file",
+                "sandbox_apply_patch"
+            ]
         );
         let call = async |tool: &str, arguments: Value| {
             let (status, answer) = api.post(&format!("{session}/tools/{tool}"), &arguments).await;

@@ -54,6 +54,7 @@ pub use contents::disk::{FileListing, ListedFile, OpenedFile};
 pub(crate) use contents::edit::{EditOutcome, EditRefused, RefusedFile};
 #[doc(hidden)]
 pub use contents::files::fuzz_file_name;
+pub(crate) use contents::patch::{FileAction, FileChange, PatchCause, PatchRefused};
 pub(crate) use contents::skills::check as check_skills;
 pub(crate) use contents::spool;
 pub use journal::timeline;
@@ -471,6 +472,19 @@ impl Session {
         self.ask(Effects::FILES, move |actor| {
             let (runtime, contents, journal) = actor.parts();
             async move { runtime.edit_file(contents, journal, &path, &change).await }.boxed()
+        })
+        .await
+    }
+
+    /// Changes several files in one step, each of at most `limit` bytes before and after: all, or none.
+    pub(crate) async fn patch_files(
+        &self,
+        changes: Vec<FileChange>,
+        limit: u64,
+    ) -> Result<std::result::Result<(), PatchRefused>> {
+        self.ask(Effects::FILES, move |actor| {
+            let (runtime, contents, journal) = actor.parts();
+            async move { runtime.patch_files(contents, journal, &changes, limit).await }.boxed()
         })
         .await
     }

@@ -20,10 +20,12 @@ use crate::session::checkpoints::rehearsals::Rehearsal;
 
 mod definition;
 pub mod derivation;
+pub mod diff;
 mod event;
 mod kind;
 mod name;
 pub mod notebook;
+pub mod patch;
 pub mod program;
 pub mod python;
 pub mod shell;

@@ -125,6 +125,7 @@ fn the_profile_decides_what_the_prompt_asks_for() {
                 "sandbox_exec",
                 "sandbox_write_file",
                 "sandbox_edit_file",
+                "sandbox_apply_patch",
                 "WORKFLOW",
                 "60 s, up to 300 s",
                 "No network",

@@ -9,4 +9,5 @@ mod files;
 mod lifecycle;
 mod ordinary;
 mod outputs;
+mod patches;
 mod support;

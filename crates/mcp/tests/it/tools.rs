@@ -36,6 +36,7 @@ fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
         "sandbox_exec",
         "sandbox_write_file",
         "sandbox_edit_file",
+        "sandbox_apply_patch",
         "record_result",
         "code_interpreter",
         "render_chart",

@@ -141,6 +141,8 @@ fn messages(
                     | Item::CustomToolCallOutput(_)
                     | Item::Program(_)
                     | Item::ProgramOutput(_)
+                    | Item::ToolSearchCall(_)
+                    | Item::ToolSearchOutput(_)
                     | Item::McpListTools(_)
                     | Item::McpCall(_)
                     | Item::McpApprovalRequest(_)

@@ -411,6 +411,7 @@ fn conversation() -> ModelRequest {
         strict: None,
         output_schema: None,
         allowed_callers: None,
+        defer_loading: false,
     };
     ModelRequest {
         instructions: Some("be brief".to_owned()),

@@ -282,6 +282,7 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
             strict: None,
             output_schema: None,
             allowed_callers: None,
+            defer_loading: false,
         }],
         tool_choice: ToolChoice::Tool(ToolName::CodeInterpreter),
         ..request()

@@ -520,3 +520,41 @@ async fn a_client_that_is_gone_stops_the_tool() {
     running.await.unwrap();
     assert_eq!(shelf.stops.stops.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn deferred_tools_of_a_server_are_found_and_called() {
+    let server = shelf("shelf", &["get_book", "get_long"]);
+    let change = json!({"tools": [
+        {"type": "mcp", "server_label": "shelf", "server_description": "Books.", "require_approval": "never",
+         "defer_loading": true},
+        {"type": "tool_search"},
+    ]});
+    let answers = vec![
+        ScriptedAnswer::new().call("c1", "get_book", "{}"),
+        ScriptedAnswer::new().call("c2", "tool_search", "{\"query\": \"book\", \"limit\": 1}"),
+        ScriptedAnswer::new().call("c3", "get_book", "{}"),
+    ];
+    let played = play(&change, &[&server], answers).await;
+    let offered = |step: usize| -> Vec<&str> {
+        let tools = played.asked[step].tools.iter();
+        tools.map(|tool| tool.name.as_str()).collect()
+    };
+    assert_eq!(offered(0), ["tool_search"]);
+    let about = played.asked[0].tools[0].description.clone().unwrap();
+    assert!(about.contains("\n- `shelf` (2 tools): Books."), "{about}");
+    assert_eq!(offered(2), ["tool_search", "get_book"]);
+    let output = played.response["output"].as_array().unwrap().iter();
+    let found = output
+        .clone()
+        .find(|item| item["type"] == "tool_search_output")
+        .unwrap();
+    assert_eq!(
+        (
+            &found["tools"][0]["server_label"],
+            &found["tools"][0]["allowed_tools"]
+        ),
+        (&json!("shelf"), &json!(["get_book"]))
+    );
+    assert_eq!(output.filter(|item| item["type"] == "mcp_call").count(), 1);
+    assert_eq!(server.called.load(Ordering::SeqCst), 1);
+}

@@ -5,7 +5,8 @@
 //!      ├─> reasoning ─> think* ─> end_reasoning ────────────┤
 //!      ├─> function_call ─> arguments* ─> end_function_call ┼─> complete | incomplete | fail
 //!      ├─> interpreter ─> code* ─> interpret ─> end_interpreter
-//!      ├─> whole_patch_call, whole_custom_call, whole_compaction, whole_program, whole_program_output (`whole`)
+//!      ├─> whole_patch_call, whole_custom_call, whole_compaction, whole_program, whole_program_output,
+//!      │   whole_search_call, whole_search_output (`whole`)
 //!      ├─> whole_shell_call ─> shell_output ─> shell_wrote*, end_shell_command* ─> end_shell (see `shell`)
 //!      └─> mcp_list ─> end_mcp_list, mcp_call ─> mcp_arguments* ─> call_mcp ─> end_mcp_call (see `mcp`)
 //! ```

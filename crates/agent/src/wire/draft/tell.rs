@@ -156,6 +156,8 @@ impl Draft {
             | Item::McpApprovalResponse(_)
             | Item::Program(_)
             | Item::ProgramOutput(_)
+            | Item::ToolSearchCall(_)
+            | Item::ToolSearchOutput(_)
             | Item::Compaction(_)
             | Item::ItemReference(_) => {}
         }

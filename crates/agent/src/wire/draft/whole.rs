@@ -8,6 +8,7 @@ use crate::wire::item::{Compaction, Item, ItemStatus};
 use crate::wire::local_shell::LocalShellCall;
 use crate::wire::patch::PatchCall;
 use crate::wire::program::{Program, ProgramOutput};
+use crate::wire::search::{SearchCall, SearchOutput};
 
 impl Draft {
     /// Writes a whole change of a file. Its diff has no events: OpenAI's own clients fail at them.
@@ -66,6 +67,26 @@ impl Draft {
         let status = output.status;
         let index = self.add(Item::ProgramOutput(output));
         self.close(index, status);
+    }
+
+    /// Writes a whole search, which has no other events.
+    pub fn whole_search_call(&mut self, call: SearchCall) {
+        let index = self.add(Item::ToolSearchCall(SearchCall {
+            status: ItemStatus::InProgress,
+            ..call
+        }));
+        self.close(index, ItemStatus::Completed);
+    }
+
+    /// Writes the tools that a search loaded.
+    pub fn whole_search_output(&mut self, output: SearchOutput) {
+        let index = self.add(Item::ToolSearchOutput(SearchOutput {
+            status: ItemStatus::InProgress,
+            tools: Vec::new(),
+            ..output.clone()
+        }));
+        self.response.output[index] = Item::ToolSearchOutput(output);
+        self.close(index, ItemStatus::Completed);
     }
 
     /// Writes a whole call of a tool that takes one text.

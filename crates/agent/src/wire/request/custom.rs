@@ -20,6 +20,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<CustomTool, ApiError> {
             Some(format) => self::format(&format)?,
         },
         allowed_callers: super::shell::direct(fields)?,
+        defer_loading: fields.flag("defer_loading")?.unwrap_or(false),
     })
 }
 

@@ -18,7 +18,8 @@ const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reason
                      `code_interpreter_call`, `shell_call`, `shell_call_output`, `apply_patch_call`, \
                      `apply_patch_call_output`, `custom_tool_call`, `custom_tool_call_output`, \
                      `local_shell_call`, `local_shell_call_output`, `program`, `program_output`, \
-                     `mcp_list_tools`, `mcp_call`, `mcp_approval_request`, `mcp_approval_response`, \
+                     `tool_search_call`, `tool_search_output`, `mcp_list_tools`, `mcp_call`, \
+                     `mcp_approval_request`, `mcp_approval_response`, \
                      `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
@@ -110,6 +111,10 @@ pub(super) fn item(fields: &Fields<'_>, ids: &mut Ids) -> Result<Item, ApiError>
         }
         "program" => Item::Program(super::program::program(fields, id("prog")?)?),
         "program_output" => Item::ProgramOutput(super::program::output(fields, id("po")?, status(fields)?)?),
+        "tool_search_call" => Item::ToolSearchCall(super::search::call(fields, id("tsc")?, status(fields)?)?),
+        "tool_search_output" => {
+            Item::ToolSearchOutput(super::search::output(fields, id("tso")?, status(fields)?)?)
+        }
         "mcp_list_tools" => Item::McpListTools(super::mcp::list(fields, id("mcpl")?)?),
         "mcp_call" => Item::McpCall(super::mcp::call(fields, id("mcp")?, status(fields)?)?),
         "mcp_approval_request" => Item::McpApprovalRequest(super::approval::request(fields)?),

@@ -29,6 +29,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
         server_description: fields.text("server_description")?,
         allowed_tools: selection(fields, "allowed_tools")?,
         allowed_callers: super::tools::callers(fields)?,
+        defer_loading: fields.flag("defer_loading")?.unwrap_or(false),
         require_approval: super::approval::rule(fields)?,
         headers: Secrets(headers(fields)?),
     })

@@ -18,6 +18,7 @@ mod network;
 mod patch;
 mod program;
 mod sampling;
+mod search;
 mod shell;
 mod skills;
 mod tools;

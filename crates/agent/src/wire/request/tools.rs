@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::fields::{Fields, RequestFields as _};
 use super::network::NetworkAllowlist;
 use crate::wire::error::ApiError;
+use crate::wire::search::MAX_DEFERRED;
 use crate::wire::tool::{
     AllowedCaller, AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
 };
@@ -12,15 +13,19 @@ use crate::wire::tool::{
 /// Maximum number of tools in a request.
 const MAX_TOOLS: usize = 128;
 
-const KINDS: &str = "`function`, `namespace`, `code_interpreter`, `shell`, `apply_patch`, `custom`, \
-                     `programmatic_tool_calling` or `mcp`; this server has no other tools, so leave it out";
+const KINDS: &str = "`function`, `namespace`, `tool_search`, `code_interpreter`, `shell`, `apply_patch`, \
+                     `custom`, `programmatic_tool_calling` or `mcp`; this server has no other tools, so leave \
+                     it out";
 
 /// Parses `tools`, each with `read`.
 pub(super) fn tools(
     fields: &Fields<'_>,
     read: impl Fn(&Fields<'_>) -> Result<Tool, ApiError>,
 ) -> Result<Vec<Tool>, ApiError> {
-    bounded(fields.list("tools")?.len())?;
+    let count = fields.list("tools")?.len();
+    if count > MAX_TOOLS + MAX_DEFERRED {
+        bounded(count)?;
+    }
     let mut tools: Vec<Tool> = Vec::new();
     fields.each("tools", |fields| {
         let tool = read(fields)?;
@@ -38,18 +43,15 @@ pub(super) fn tools(
     unlike_fixed_tools(&tools)?;
     super::shell::one_container(&tools)?;
     // Models know no namespaces; their functions are offered individually.
-    bounded(tools.iter().map(offered_as).sum())?;
+    let deferred = super::search::deferred(&tools);
+    super::search::bounded("tools", deferred)?;
+    bounded(tools.iter().map(Tool::offered_as).sum::<usize>() - deferred)?;
     Ok(tools)
 }
 
 /// Returns whether the model calls it by the name that the client gives it.
 const fn is_callable(tool: &Tool) -> bool {
     matches!(tool, Tool::Function(_) | Tool::Custom(_))
-}
-
-/// Returns the number of functions as which it is offered.
-fn offered_as(tool: &Tool) -> usize {
-    (tool.functions().count() + tool.customs().count()).max(1)
 }
 
 /// Rejects a function with the name of a hosted tool, such as the interpreter: models know tools by name.
@@ -109,6 +111,7 @@ pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
         strict: fields.flag("strict")?,
         output_schema: fields.object("output_schema")?,
         allowed_callers: callers(fields)?,
+        defer_loading: fields.flag("defer_loading")?.unwrap_or(false),
     })
 }
 
@@ -149,6 +152,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<Tool, ApiError> {
             allowed_callers: super::shell::direct(fields)?,
         }),
         "mcp" => super::mcp::tool(fields).map(Tool::Mcp),
+        "tool_search" => super::search::tool(fields).map(Tool::ToolSearch),
         other => Err(fields.unknown("type", other, KINDS)),
     }
 }
@@ -253,6 +257,10 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
                 name: fields.text("name")?,
             },
         ),
+        "tool_search" => {
+            let reason = "is `tool_search`, which cannot be forced: the model searches when it needs a tool";
+            return Err(fields.invalid("type", "invalid_value", reason));
+        }
         other => {
             let known = "`function`, `code_interpreter`, `shell`, `apply_patch`, `custom`, \
                          `programmatic_tool_calling`, `mcp` or `allowed_tools`";

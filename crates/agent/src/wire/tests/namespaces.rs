@@ -19,7 +19,7 @@ fn a_namespace_is_returned_unchanged() {
     let tools = json!([namespace("crm", &["find", "add"]), {"type": "function", "name": "find"}]);
     let mut sent = tools.clone();
     // What nobody here knows is ignored.
-    sent[0]["tools"][0]["defer_loading"] = json!(true);
+    sent[0]["tools"][0]["since"] = json!(1);
     let request = parse(&json!({"model": "m", "input": "x", "tools": sent})).unwrap();
     let response = json!(Response::new(&request, "resp_1".to_owned(), 1));
     assert_eq!(response["tools"][0], tools[0]);
@@ -159,7 +159,8 @@ fn an_unsupported_hosted_tool_is_rejected_with_a_fix() {
     let error = parse(&json!({"model": "m", "input": "x", "tools": tools})).unwrap_err();
     assert_eq!(
         error.message,
-        "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `code_interpreter`, `shell`, \
-         `apply_patch`, `custom` or `mcp`; this server has no other tools, so leave it out"
+        "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `tool_search`, \
+         `code_interpreter`, `shell`, `apply_patch`, `custom` or `mcp`; this server has no other tools, so \
+         leave it out"
     );
 }

@@ -9,9 +9,9 @@ use crate::session::journal::Journal;
 use crate::session::runtime::Runtime;
 
 /// Number of times that an edit starts over because the file was changed while it was at work.
-const TRIES: u32 = 3;
+pub(in crate::session) const TRIES: u32 = 3;
 /// Word of a guest for a file that is not the one it was.
-const CHANGED: &str = "changed";
+pub(in crate::session) const CHANGED: &str = "changed";
 
 /// Refusal of a file by the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Runtime {
         }
     }
 
-    async fn put_back(
+    pub(in crate::session) async fn put_back(
         &mut self,
         path: &str,
         content: Vec<u8>,
@@ -87,7 +87,7 @@ impl Runtime {
     }
 
     /// Reads a file that has at most `limit` bytes.
-    async fn read_whole(
+    pub(in crate::session) async fn read_whole(
         &mut self,
         path: &str,
         limit: u64,
@@ -134,7 +134,9 @@ impl Runtime {
 }
 
 /// Takes apart what the guest refused and what failed.
-fn refusal<T>(result: cellblock_sandbox::Result<T>) -> Result<std::result::Result<T, RefusedFile>> {
+pub(in crate::session) fn refusal<T>(
+    result: cellblock_sandbox::Result<T>,
+) -> Result<std::result::Result<T, RefusedFile>> {
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(error) => match error.guest_refusal() {

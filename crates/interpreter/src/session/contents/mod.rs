@@ -21,6 +21,7 @@ pub(in crate::session) mod files;
 pub(in crate::session) mod inputs;
 pub(in crate::session) mod offered;
 pub(in crate::session) mod outputs;
+pub(in crate::session) mod patch;
 pub(crate) mod skills;
 pub(crate) mod spool;
 pub(in crate::session) mod volume;

@@ -74,6 +74,18 @@ pub struct EditArgs {
     pub reasoning_trace: Option<String>,
 }
 
+/// Arguments of `sandbox_apply_patch`.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PatchArgs {
+    /// The patch, from `*** Begin Patch` to `*** End Patch`, at most 1048576 bytes and 50 files.
+    #[schemars(length(min = 1))]
+    pub patch: String,
+    /// Reason for the call; it changes nothing.
+    #[schemars(default)]
+    pub reasoning_trace: Option<String>,
+}
+
 /// Encoding of bytes as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
@@ -242,6 +254,26 @@ impl EditArgs {
             &fields,
             &["file_path", "old_string", "new_string", "reasoning_trace"],
         )?;
+        Ok(args)
+    }
+}
+
+impl PatchArgs {
+    /// A patch.
+    pub fn new(patch: impl Into<String>) -> Self {
+        Self {
+            patch: patch.into(),
+            reasoning_trace: None,
+        }
+    }
+
+    pub(in crate::toolset) fn parse(args: &Value) -> Result<Self, String> {
+        let fields = arguments(args)?;
+        let args = Self {
+            patch: required(&fields, "patch")?,
+            reasoning_trace: fields.text("reasoning_trace")?,
+        };
+        finish(&fields, &["patch", "reasoning_trace"])?;
         Ok(args)
     }
 }

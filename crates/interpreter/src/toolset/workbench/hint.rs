@@ -32,6 +32,10 @@ pub enum HintCode {
     InvalidPath,
     /// A file was edited.
     FileEdited,
+    /// A patch was applied.
+    FilesPatched,
+    /// A patch does not fit its files, or is not one.
+    PatchFailed,
     /// The text to replace is there more than once.
     NotUnique,
     /// The text to replace is not there.
@@ -108,6 +112,26 @@ impl Hint {
         Self::new(
             HintCode::FileEdited,
             "File edited successfully. Re-run with sandbox_exec.",
+        )
+    }
+
+    pub(super) fn patched() -> Self {
+        Self::new(HintCode::FilesPatched, "All files of the patch were changed.")
+    }
+
+    pub(super) fn patch_failed() -> Self {
+        Self::new(
+            HintCode::PatchFailed,
+            "No file was changed. Read the file that the error names, and send the whole patch again with \
+             its lines as they are there.",
+        )
+    }
+
+    /// A patch was applied in part, and could not be taken back.
+    pub(super) fn patch_left() -> Self {
+        Self::new(
+            HintCode::PatchFailed,
+            "Some files could not be put back. Look at those that the error names before the next step.",
         )
     }
 

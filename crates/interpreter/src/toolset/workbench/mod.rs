@@ -1,7 +1,7 @@
-//! The workbench: three tools over one session, for models that work with scripts and commands.
+//! The workbench: four tools over one session, for models that work with scripts and commands.
 //!
-//! `sandbox_write_file`, `sandbox_edit_file` and `sandbox_exec` work on the sandbox that the
-//! session's cells run in: they see the same files. Commands and cells take turns, in the order of
+//! `sandbox_write_file`, `sandbox_edit_file`, `sandbox_apply_patch` and `sandbox_exec` work on the sandbox
+//! that the session's cells run in: they see the same files. Commands and cells take turns, in the order of
 //! the requests; an interrupt of the session stops whichever runs. A rejection by a tool is a
 //! result (`{"success": false, …}`) with which a model can repair its call; `Err` means that
 //! Cellblock itself failed. See `docs/reference/workbench.md`.
@@ -25,16 +25,20 @@ mod args;
 mod exec;
 mod hint;
 mod outputs;
+mod patch;
 mod path;
 mod prompt;
 mod reply;
 mod tools;
 
 pub use crate::session::{ColumnType, DatasetMount, DatasetShape, DatasetSource, MountKind};
-pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
+pub use args::{EditArgs, Encoding, ExecArgs, PatchArgs, WriteArgs};
 pub use hint::{Hint, HintCode};
-pub use reply::{EditResult, ExecResult, Reply, WorkbenchRefusal, WriteResult};
-pub use tools::{EDIT, EXEC, WRITE};
+pub use reply::{
+    EditResult, ExecResult, PatchChange, PatchResult, PatchedFile, Reply, WorkbenchRefusal, WriteResult,
+};
+pub(in crate::toolset) use tools::patch_definition;
+pub use tools::{EDIT, EXEC, PATCH, WRITE};
 
 use args::{MAX_CONTENT, MAX_TIMEOUT};
 use path::{INVALID, normalise};
@@ -101,7 +105,7 @@ pub const KIND: ToolsetKind = ToolsetKind {
     },
 };
 
-/// Three tools over one session. Clones share it.
+/// Four tools over one session. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Workbench {
     shared: Arc<WorkbenchState>,
@@ -156,6 +160,13 @@ impl Workbench {
                 Ok(parsed) => {
                     drop(args);
                     json(self.edit_file(parsed).await?)
+                }
+                Err(complaint) => wrong(complaint),
+            },
+            PATCH => match PatchArgs::parse(&args) {
+                Ok(parsed) => {
+                    drop(args);
+                    json(self.apply_patch(parsed).await?)
                 }
                 Err(complaint) => wrong(complaint),
             },

@@ -8,7 +8,7 @@ use cellblock_protocol::text::counted;
 use super::Profile;
 use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT};
 use super::exec::{FILES, STREAM_BYTES};
-use super::tools::{EDIT, EXEC, WRITE};
+use super::tools::{EDIT, EXEC, PATCH, WRITE};
 use crate::session::DatasetMount;
 
 /// Columns of a dataset that are named with their types.
@@ -58,6 +58,7 @@ pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &DatasetSect
          **TOOLS**\n\
          - `{WRITE}`: create a script or another file in the sandbox\n\
          - `{EDIT}`: change a file by replacing one exact piece of text, which must be in it once\n\
+         - `{PATCH}`: change several places or files in one step, or none of them\n\
          - `{EXEC}`: run a command in the sandbox, such as `[\"python\", \"/tmp/analysis.py\"]`; \
          read files with `head`, `cat`, `grep`, `sed -n`, `wc -l`, list them with `ls -lh`\n\n\
          **WORKFLOW**\n\

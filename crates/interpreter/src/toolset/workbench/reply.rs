@@ -67,6 +67,38 @@ pub struct EditResult {
     pub hint: Hint,
 }
 
+/// A patch was applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PatchResult {
+    /// `true`.
+    pub success: bool,
+    /// The files, in the order of the patch.
+    pub files: Vec<PatchedFile>,
+    /// Advice for the next step.
+    pub hint: Hint,
+}
+
+/// A file of a patch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PatchedFile {
+    /// The file.
+    pub file_path: String,
+    /// Change of the file.
+    pub change: PatchChange,
+}
+
+/// Change of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PatchChange {
+    /// It was created.
+    Created,
+    /// It was changed.
+    Updated,
+    /// It was deleted.
+    Deleted,
+}
+
 /// A tool did nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Refusal")]

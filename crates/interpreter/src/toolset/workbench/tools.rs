@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::args::{DEFAULT_TIMEOUT, EditArgs, ExecArgs, MAX_TIMEOUT, WriteArgs};
-use super::reply::{EditResult, ExecResult, WorkbenchRefusal, WriteResult};
+use super::args::{DEFAULT_TIMEOUT, EditArgs, ExecArgs, MAX_TIMEOUT, PatchArgs, WriteArgs};
+use super::reply::{EditResult, ExecResult, PatchResult, WorkbenchRefusal, WriteResult};
 use crate::toolset::{ToolDefinition, ToolEffect, input_schema, output_schema};
 
 /// The name of the tool that runs commands.
@@ -15,8 +15,26 @@ pub const EXEC: &str = "sandbox_exec";
 pub const WRITE: &str = "sandbox_write_file";
 /// The name of the tool that edits files.
 pub const EDIT: &str = "sandbox_edit_file";
+/// The name of the tool that applies patches.
+pub const PATCH: &str = "sandbox_apply_patch";
 /// All of them.
-pub(super) const NAMES: [&str; 3] = [EXEC, WRITE, EDIT];
+pub(super) const NAMES: [&str; 4] = [EXEC, WRITE, EDIT, PATCH];
+/// Form of a patch, for models.
+const PATCH_FORM: &str = "The patch has this form:\n\n\
+    *** Begin Patch\n\
+    *** Add File: notes.txt\n\
+    +every line of the new file after a plus sign\n\
+    *** Update File: src/main.py\n\
+    @@ def main():\n\
+     \x20    unchanged line\n\
+    -    line to remove\n\
+    +    line to add\n\
+    *** Delete File: old.txt\n\
+    *** End Patch\n\n\
+    Each section of an update begins with `@@`, alone or with a line of the file above the change, and has \
+    a few unchanged lines after a space so that its place is clear. Sections are in the order of the file. \
+    There are no line numbers. `*** End of File` after a section means that the file ends there. New files \
+    end with a line break.";
 
 /// The tools of a workbench whose commands have `longest` at most.
 pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
@@ -52,7 +70,27 @@ pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
         )
         .returns(answer::<EditResult>())
         .resumes(),
+        patch_definition(
+            PATCH,
+            "below /tmp/ or /workspace/; relative paths are below /workspace/",
+        ),
     ]
+}
+
+/// Returns the tool that applies patches of files in these places.
+pub(in crate::toolset) fn patch_definition(name: &str, places: &str) -> ToolDefinition {
+    let description = format!(
+        "Creates, changes and deletes files of the session's sandbox, {places}. All files of a patch are \
+         changed in one step, or none of them. {PATCH_FORM}"
+    );
+    ToolDefinition::new(
+        name,
+        "Apply a patch",
+        &description,
+        input_schema::<PatchArgs>(),
+        ToolEffect::Changes,
+    )
+    .returns(answer::<PatchResult>())
 }
 
 fn of_commands(longest: Duration) -> Value {
@@ -96,6 +134,7 @@ mod tests {
                 (EXEC.to_owned(), json!(["command"])),
                 (WRITE.to_owned(), json!(["file_path", "content"])),
                 (EDIT.to_owned(), json!(["file_path", "old_string", "new_string"])),
+                (PATCH.to_owned(), json!(["patch"])),
             ]
         );
         for tool in definitions(MAX_TIMEOUT) {

@@ -134,6 +134,7 @@ pub(super) fn offered(
             server_description: None,
             allowed_tools: None,
             allowed_callers: None,
+            defer_loading: false,
             require_approval: ApprovalRule::NEVER,
             headers: Secrets::default(),
         }));
@@ -179,6 +180,7 @@ fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
         strict: fields.flag("strict")?,
         output_schema: None,
         allowed_callers: callers(fields)?,
+        defer_loading: false,
     })
 }
 
