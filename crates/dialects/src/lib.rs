@@ -45,7 +45,7 @@ pub use door::{Doorkeeper, NoEntry};
 pub use host::{DialectError, DialectHost, DialectTerms, SessionWish};
 pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
 pub use opensandbox::OpenSandboxOptions;
-pub use options::{DialectsOptions, E2bOptions};
+pub use options::{BuildOptions, DialectsOptions, E2bOptions};
 pub use session::{DialectSession, DialectSessions};
 
 /// A dialect's routes, and the path that they are below.

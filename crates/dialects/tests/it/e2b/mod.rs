@@ -7,6 +7,9 @@ mod control;
 mod envd;
 mod fields;
 mod processes;
+mod shelf;
+mod templates;
+mod volumes;
 
 use cellblock_dialects::{DialectTerms, DialectsOptions, E2bOptions};
 use reqwest::{Method, RequestBuilder, Response};
