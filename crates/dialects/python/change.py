@@ -68,6 +68,14 @@ def move(cwd: str, source: str, destination: str, replace: bool = False) -> dict
     return {**describe(destination), "source": source}
 
 
+def link(cwd: str, path: str, target: str) -> dict[str, Any]:
+    """Makes a link, where nothing is yet."""
+    path = resolve(path, cwd)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.symlink(target, path)
+    return {"path": path}
+
+
 def copy(cwd: str, source: str, destination: str) -> dict[str, Any]:
     """Copies the content of a file."""
     source, destination = resolve(source, cwd), resolve(destination, cwd)

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use cellblock_interpreter::artifact::ArtifactId;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::egress::{EgressPolicy, EgressRestriction, HeaderRule};
 use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload, Upload, UploadError, UploadRoom};
 use cellblock_interpreter::hosting::{
-    HostingError, HostingLimits, Meter, MeterDenial, Owner, Permit, ResidentGuard,
+    HostingError, HostingLimits, Meter, MeterDenial, Owner, Permit, ResidentGuard, VolumeShelf,
 };
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::skill::SessionSkill;
+use cellblock_interpreter::volume::SessionVolume;
 use cellblock_interpreter::{Error, Interpreter, mint};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -56,6 +58,8 @@ pub struct DialectTerms {
     pub max_upload: u64,
     /// Room in which uploads are received.
     pub uploads: UploadRoom,
+    /// Volumes of callers, in which a dialect keeps files of theirs; `None` if the server keeps nothing.
+    pub volumes: Option<Arc<dyn VolumeShelf>>,
     /// Longest timeout of a cell or a command that a request can set.
     pub max_cell_timeout: Duration,
     /// Folder for certificates that outlive the server.
@@ -101,6 +105,10 @@ pub struct SessionWish {
     pub setup: Vec<SetupSnippet>,
     /// Skills that code finds in `/skills`.
     pub skills: Vec<SessionSkill>,
+    /// Archive whose files it begins with.
+    pub archive: Option<ArtifactId>,
+    /// Volume that it writes. If there is no session, it is free again.
+    pub volume: Option<SessionVolume>,
 }
 
 /// Reason that a session cannot be made or used. Each dialect has its own form for it.
@@ -228,6 +236,21 @@ impl DialectHost {
         wish: SessionWish,
         kept: T,
     ) -> Result<ResidentGuard<DialectSession<T>>, DialectError> {
+        let keeper = wish.volume.as_ref().and_then(|volume| volume.keeper.clone());
+        let opened = self.begin(sessions, owner, wish, kept).await;
+        if let (Err(_), Some(keeper)) = (&opened, keeper) {
+            keeper.release(true).await;
+        }
+        opened
+    }
+
+    async fn begin<T: Send + Sync + 'static>(
+        &self,
+        sessions: &DialectSessions<T>,
+        owner: &Owner,
+        wish: SessionWish,
+        kept: T,
+    ) -> Result<ResidentGuard<DialectSession<T>>, DialectError> {
         let place = self.reserve(sessions, owner, &wish.id).await?;
         let network = wish.network.min(self.network(owner).await?);
         let own = self.interpreter.limits();
@@ -245,6 +268,8 @@ impl DialectHost {
             setup: self.setup_after(wish.setup),
             requirements: self.requirements.clone(),
             skills: wish.skills,
+            archive: wish.archive,
+            volume: wish.volume,
             egress: self.egress.clone().map(|policy| EgressPolicy {
                 restriction: wish.restriction,
                 headers: wish.headers,

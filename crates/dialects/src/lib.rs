@@ -46,7 +46,7 @@ pub use door::{Doorkeeper, NoEntry};
 pub use host::{DialectError, DialectHost, DialectTerms, SessionWish};
 pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
 pub use opensandbox::OpenSandboxOptions;
-pub use options::{DialectsOptions, DomainTls, E2bOptions};
+pub use options::{BuildOptions, DialectsOptions, DomainTls, E2bOptions};
 pub use session::{DialectSession, DialectSessions};
 
 /// A dialect's routes, and the path that they are below.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::e2b::{DomainTls, E2bOptions};
+pub use crate::e2b::{BuildOptions, DomainTls, E2bOptions};
 use crate::jupyter::JupyterOptions;
 use crate::librechat::LibreChatOptions;
 use crate::open_terminal::OpenTerminalOptions;

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! POST /sandboxes, …/fork, …/snapshots ──> a session, and what E2B knows of it          (control)
+//! POST /v3/templates, /v2/templates/{id}/builds/{id} ──> files that sessions begin with          (templates)
 //! POST /execute, /contexts ──> cells                               (code)
 //! GET, POST /files, POST /filesystem.Filesystem/…, /process.Process/… ──> files and processes   (envd)
 //! anything else, with the number of another port ──> a program in the sandbox                   (ports)
@@ -26,6 +27,8 @@ mod sandbox;
 mod secret;
 mod snapshot;
 mod state;
+mod templates;
+mod volumes;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -33,7 +36,7 @@ use axum::extract::DefaultBodyLimit;
 use crate::host::DialectHost;
 use crate::{DialectListenError, DialectListener};
 
-pub use options::{DomainTls, E2bOptions};
+pub use options::{BuildOptions, DomainTls, E2bOptions};
 pub(crate) use place::marked as named;
 
 use state::E2b;
@@ -55,9 +58,12 @@ fn router(e2b: &E2b) -> Router {
         .merge(control::routes())
         .merge(code::routes())
         .merge(envd::routes())
+        .merge(templates::routes())
+        .merge(volumes::routes())
         .layer(DefaultBodyLimit::max(e2b.host.max_body))
         // Bodies of files are limited where they are read.
         .merge(envd::file_routes())
+        .merge(templates::upload_routes())
         .fallback(ports::forward)
         .with_state(e2b.clone())
 }

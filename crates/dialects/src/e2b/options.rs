@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use cellblock_settings::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,4 +40,35 @@ pub struct E2bOptions {
     pub templates: Vec<String>,
     /// Maximum timeout of a sandbox in seconds; by default 24 hours.
     pub max_timeout: Option<u64>,
+    /// Let clients build templates, in sandboxes. They are kept in volumes of the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub builds: Option<BuildOptions>,
+}
+
+/// Builds of templates by clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "E2bBuilds")]
+#[serde(default, deny_unknown_fields)]
+pub struct BuildOptions {
+    /// Base images, such as `ubuntu:24.04`, that stand for the server's image, in addition to
+    /// `e2bdev/base`, `python` with the version of the image, and `node` if the image has it.
+    pub images: Vec<String>,
+    /// Maximum duration of a build in seconds.
+    pub max_timeout: u64,
+    /// Maximum number of builds that run at the same time, of all keys. Others wait.
+    pub max_concurrent: usize,
+    /// Maximum size of a build's archive.
+    #[serde(with = "Size")]
+    pub max_bytes: u64,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self {
+            images: Vec::new(),
+            max_timeout: 1800,
+            max_concurrent: 2,
+            max_bytes: 256 << 20,
+        }
+    }
 }

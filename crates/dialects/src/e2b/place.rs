@@ -10,6 +10,7 @@ use super::control;
 use super::error::{Answer, Problem};
 use super::sandbox::{HeldSandbox, LifeState};
 use super::state::E2b;
+use super::templates;
 use crate::presented::{header, peer};
 
 /// Port of the daemon, by which E2B's clients tell it from the interpreter.
@@ -133,6 +134,9 @@ async fn running(e2b: &E2b, id: &str) -> Answer<HeldSandbox> {
 
 /// Returns the id of a request's sandbox from where its server is named.
 pub(crate) fn marked(parts: &Parts) -> Option<String> {
+    if let Some(server) = templates::server_of(parts) {
+        return Some(server);
+    }
     let (id, _) = named(&parts.headers);
     Some(id?.strip_prefix(ID)?.to_owned())
 }

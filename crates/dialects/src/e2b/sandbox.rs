@@ -14,6 +14,7 @@ use super::control::NetworkRules;
 use super::envd::Daemon;
 use super::error::Answer;
 use super::secret::Token;
+use super::volumes::VolumeMount;
 use crate::session::DialectSession;
 
 /// A sandbox in use.
@@ -26,6 +27,10 @@ pub(super) struct Sandbox {
     pub(super) template: String,
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) envs: BTreeMap<String, String>,
+    /// Its volumes, at most one.
+    pub(super) mounts: Vec<VolumeMount>,
+    /// Directory in which code and commands begin.
+    pub(super) workdir: String,
     pub(super) started: SystemTime,
     /// Token of the daemon and the interpreter, if the client asked for one.
     pub(super) access: Option<Token>,
@@ -129,6 +134,9 @@ impl Sandbox {
             template: self.template.clone(),
             metadata: self.metadata.clone(),
             envs: self.envs.clone(),
+            // A sandbox with a volume has no copies.
+            mounts: Vec::new(),
+            workdir: self.workdir.clone(),
             started,
             access: self.access.as_ref().map(|_| Token::new()),
             traffic: self.traffic.as_ref().map(|_| Token::new()),

@@ -27,6 +27,11 @@ impl Token {
         Self(mint(""))
     }
 
+    /// One that was made elsewhere.
+    pub(super) const fn known(text: String) -> Self {
+        Self(text)
+    }
+
     pub(super) fn text(&self) -> &str {
         &self.0
     }

@@ -45,6 +45,7 @@ pub(super) struct Snapshot {
     /// Whether it has variables.
     pub(super) memory: bool,
     pub(super) envs: BTreeMap<String, String>,
+    pub(super) workdir: String,
     pub(super) contexts: Arc<Contexts>,
 }
 
@@ -67,15 +68,21 @@ impl SnapshotLabel {
 
     /// Returns whether clients may name a snapshot so.
     pub(super) fn is_valid(&self) -> bool {
-        let is_word = |text: &str| {
-            let is_part = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
-            (1..=128).contains(&text.len()) && text.bytes().all(is_part)
-        };
-        is_word(&self.name) && self.tag.as_deref().is_none_or(is_word)
+        Self::is_word(&self.name) && self.tag.as_deref().is_none_or(Self::is_word)
+    }
+
+    /// Returns whether a text may be a name or a tag.
+    pub(super) fn is_word(text: &str) -> bool {
+        let is_part = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
+        (1..=128).contains(&text.len()) && text.bytes().all(is_part)
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn tag(&self) -> &str {
+        self.tag.as_deref().unwrap_or(DEFAULT_TAG)
     }
 
     /// Returns whether a filter selects it, which may lack the tag.
@@ -86,7 +93,7 @@ impl SnapshotLabel {
 
     /// Returns the name with its tag.
     pub(super) fn full(&self) -> String {
-        format!("{}:{}", self.name, self.tag.as_deref().unwrap_or(DEFAULT_TAG))
+        format!("{}:{}", self.name, self.tag())
     }
 }
 

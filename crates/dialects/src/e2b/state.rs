@@ -13,6 +13,7 @@ use super::error::{Answer, Problem};
 use super::options::E2bOptions;
 use super::sandbox::{HeldSandbox, Sandbox, drop_memory};
 use super::snapshot::{MAX_SNAPSHOTS, Snapshot};
+use super::templates::TemplateBuilds;
 use crate::DialectListenError;
 use crate::host::DialectHost;
 use crate::session::{DialectSession, DialectSessions};
@@ -42,6 +43,7 @@ pub(super) struct Inner {
     /// The sandboxes of clients in debug mode, one for each owner.
     pub(super) shared: tokio::sync::Mutex<HashMap<String, String>>,
     pub(super) retries: Retries,
+    pub(super) builds: TemplateBuilds,
 }
 
 impl std::ops::Deref for E2b {
@@ -64,6 +66,7 @@ impl E2b {
             per_owner: MAX_SNAPSHOTS,
             ..limits
         });
+        let builds = TemplateBuilds::new(&host, options.builds.as_ref());
         Ok(Self(Arc::new(Inner {
             host,
             options,
@@ -73,6 +76,7 @@ impl E2b {
             owners: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
             retries: Retries::default(),
+            builds,
         })))
     }
 

@@ -25,7 +25,7 @@ pub(crate) use record::{FileKind, FileRecord, RecordList};
 
 /// The program, which loads the modules of an operation.
 const PROGRAM: &str = include_str!("../../python/serve.py");
-/// Maximum duration of an operation.
+/// Maximum duration of an operation, unless another is set.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum size of an answer; pictures have up to 10 MiB, and text up to 1 Mi characters, which
 /// JSON may write with six bytes each.
@@ -36,7 +36,9 @@ macro_rules! modules {
 }
 
 /// Modules of the program: the one that all others import, then those that operations are in.
-const MODULES: [(&str, &str); 6] = modules!("record", "change", "content", "measure", "search", "watch");
+const MODULES: [(&str, &str); 7] = modules!(
+    "record", "change", "content", "measure", "search", "template", "watch"
+);
 
 /// Answer of the program to one call.
 #[derive(Debug, Deserialize)]
@@ -103,6 +105,18 @@ pub(crate) async fn operate<T: DeserializeOwned>(
     Ok(perform(session, directory, operation, arguments).await?.0)
 }
 
+/// Performs an operation that may take longer than others.
+pub(crate) async fn operate_within<T: DeserializeOwned>(
+    session: &Session,
+    directory: &str,
+    operation: &str,
+    arguments: &impl Serialize,
+    limit: Duration,
+) -> Result<T, DialectFault> {
+    let written = run(session, directory, operation, vec![json!(arguments)], limit).await?;
+    Ok(split(operation, &written)?.0)
+}
+
 /// Performs an operation whose answer may have bytes after it.
 pub(crate) async fn perform<T: DeserializeOwned>(
     session: &Session,
@@ -110,7 +124,7 @@ pub(crate) async fn perform<T: DeserializeOwned>(
     operation: &str,
     arguments: &impl Serialize,
 ) -> Result<(T, Vec<u8>), DialectFault> {
-    let written = run(session, directory, operation, vec![json!(arguments)]).await?;
+    let written = run(session, directory, operation, vec![json!(arguments)], TIMEOUT).await?;
     let (answer, content) = split(operation, &written)?;
     Ok((answer, content.to_vec()))
 }
@@ -122,7 +136,7 @@ pub(crate) async fn operate_each<T: DeserializeOwned>(
     calls: Vec<Value>,
 ) -> Result<Vec<T>, DialectFault> {
     let number = calls.len();
-    let written = run(session, "/", operation, calls).await?;
+    let written = run(session, "/", operation, calls, TIMEOUT).await?;
     let mut rest = written.as_slice();
     let next = |_| {
         let (answer, after) = split(operation, rest)?;
@@ -138,6 +152,7 @@ async fn run(
     directory: &str,
     operation: &str,
     calls: Vec<Value>,
+    timeout: Duration,
 ) -> Result<Vec<u8>, DialectFault> {
     let needed = operation.split('.').next().unwrap_or_default();
     let modules = MODULES.into_iter().enumerate();
@@ -151,7 +166,7 @@ async fn run(
     let program = AsideProgram {
         command: command.chain(modules).map(str::to_owned).collect(),
         input: lines.collect::<String>().into_bytes(),
-        timeout: TIMEOUT,
+        timeout,
         max_output: MAX_ANSWER,
     };
     Ok(session.processes().aside(program).await?)

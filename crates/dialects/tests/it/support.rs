@@ -146,6 +146,7 @@ impl DialectServer {
             max_body: 1 << 20,
             max_upload: 4 << 20,
             uploads: UploadRoom::new(UploadLimits::default(), None),
+            volumes: None,
             max_cell_timeout: Duration::from_mins(2),
             mark: None,
             authorities: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("authorities"),

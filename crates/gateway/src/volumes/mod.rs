@@ -10,6 +10,7 @@ mod answer;
 mod keep;
 mod open;
 mod operate;
+mod shelf;
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -25,6 +26,7 @@ use crate::state::{Caller, Gateway};
 pub use answer::{VolumeAnswer, VolumeWriterAnswer};
 pub(crate) use open::{VolumeRequest, open};
 pub use operate::{OwnedVolume, Volumes};
+pub use shelf::OwnerVolumes;
 
 /// Maximum and default number of volumes in one answer.
 const PAGE: usize = 100;

@@ -15,6 +15,7 @@ mod meter;
 mod owner;
 mod registry;
 mod resident;
+mod shelf;
 #[cfg(test)]
 mod tests;
 pub mod uploads;
@@ -25,6 +26,7 @@ pub use meter::{Admission, Meter, MeterDenial, Permit, UnlimitedMeter};
 pub use owner::Owner;
 pub use registry::{HostingLimits, Registry, Reservation};
 pub use resident::{Exclusive, Resident, ResidentGuard};
+pub use shelf::{ShelfError, VolumeShelf, VolumeSummary};
 
 use crate::error::Result;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_artifact::ArtifactId;
 #[cfg(feature = "egress")]
 use cellblock_egress::{EgressPolicy, EgressRecord};
 use cellblock_protocol::{Guard, Rescue};
@@ -62,6 +63,9 @@ pub struct SessionOptions {
     pub skills: Vec<SessionSkill>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,
+    /// Archive (tar, compressed with gzip) whose files each of its sandboxes has in `/workspace` from
+    /// its beginning. It is unpacked inside the sandbox.
+    pub archive: Option<ArtifactId>,
     /// Takes a record of each cell; none are made by default.
     pub runs: Option<Arc<dyn RunSink>>,
 }
@@ -90,6 +94,7 @@ impl Default for SessionOptions {
             egress_log: None,
             skills: Vec::new(),
             volume: None,
+            archive: None,
             runs: None,
         }
     }

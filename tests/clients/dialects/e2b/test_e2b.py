@@ -1,16 +1,20 @@
 """E2B's clients of Python against Cellblock, as their documentation uses them."""
 
 import asyncio
+import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from e2b import (
     AuthenticationException,
+    BuildException,
     FileNotFoundException,
     SandboxNotFoundException,
     SandboxQuery,
     SandboxState,
     Template,
+    Volume,
 )
 from e2b.exceptions import SandboxException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
@@ -295,6 +299,65 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
             await watch.stop()
         finally:
             self.assertTrue(await sandbox.kill())
+
+
+class Templates(unittest.TestCase):
+    def test_a_template_starts_sandboxes_with_what_its_steps_made(self):
+        messages = []
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "data.txt").write_text("copied")
+            template = (
+                Template(file_context_path=folder)
+                .from_python_image("3")
+                .set_workdir("/home/user/app")
+                .copy("data.txt", ".", mode=0o600)
+                .set_envs({"STAGE": "test"})
+                .run_cmd('echo "$STAGE of $(cat data.txt)" | tee made.txt')
+                .set_start_cmd("touch /tmp/up; sleep 1000", "test -e /tmp/up")
+            )
+            Template.build(
+                template,
+                "suite:v1",
+                tags=["stable"],
+                on_build_logs=lambda entry: messages.append(entry.message),
+            )
+        self.assertIn("test of copied", messages)
+        self.assertTrue(Template.exists("suite"))
+        self.assertFalse(Template.exists("suite:v2"))
+        Template.assign_tags("suite:v1", ["v2"])
+        Template.remove_tags("suite", ["stable"])
+        self.assertEqual({it.tag for it in Template.get_tags("suite")}, {"v1", "v2"})
+        with Sandbox.create("suite:v2", timeout=120) as sandbox:
+            ran = sandbox.commands.run(
+                "pwd; cat made.txt; stat -c %a data.txt /tmp/up; echo $STAGE"
+            )
+            expected = "/home/user/app\ntest of copied\n600\n"
+            self.assertTrue(ran.stdout.startswith(expected), ran.stdout)
+            self.assertTrue(ran.stdout.endswith("test\n"), ran.stdout)
+
+    def test_a_step_that_fails_raises_with_its_output_in_the_log(self):
+        messages = []
+        template = Template().from_dockerfile("FROM python:3\nRUN echo said && exit 3")
+        with self.assertRaisesRegex(BuildException, "exited with code 3"):
+            Template.build(
+                template,
+                "broken",
+                on_build_logs=lambda entry: messages.append(entry.message),
+            )
+        self.assertIn("said", messages)
+        self.assertFalse(Template.exists("broken"))
+
+    def test_files_of_a_volume_outlive_a_sandbox(self):
+        volume = Volume.create("suite")
+        mounts = {"/home/user/shared": volume}
+        with Sandbox.create(timeout=120, volume_mounts=mounts) as sandbox:
+            sandbox.commands.run("echo kept > shared/notes.txt")
+        with Sandbox.create(timeout=120, volume_mounts=mounts) as sandbox:
+            self.assertEqual(
+                sandbox.commands.run("cat shared/notes.txt").stdout, "kept\n"
+            )
+        self.assertEqual([it.name for it in Volume.list()], ["suite"])
+        self.assertTrue(Volume.destroy(volume.volume_id))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ use cellblock_dialects::{
     Doorkeeper, NoEntry,
 };
 use cellblock_gateway::server::{AuthRejection, Mount};
+use cellblock_gateway::volumes::OwnerVolumes;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::hosting::Owner;
 
@@ -40,6 +41,7 @@ pub(super) fn mounts(
         max_body: set.http.max_body,
         max_upload: set.sessions.max_upload,
         uploads: gateway.uploads.clone(),
+        volumes: Some(Arc::new(OwnerVolumes::new(gateway))),
         max_cell_timeout: set.max_cell_timeout,
         mark: gateway.mark().map(str::to_owned),
         authorities,

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::body::read;
 use super::super::error::{Answer, Problem};
-use super::super::paths::HOME;
 use super::super::place::PortTarget;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
@@ -32,6 +31,8 @@ pub(in super::super) struct Contexts {
     all: Mutex<Vec<Scope>>,
     /// Names of those that are in use in the kernel, by language; the first one has no name.
     current: Mutex<HashMap<&'static str, String>>,
+    /// Directory in which contexts begin, unless a request names another.
+    directory: String,
 }
 
 /// A context.
@@ -70,10 +71,11 @@ struct NewScope {
 
 impl Contexts {
     /// Those that exist from the start.
-    pub(in super::super) fn new() -> Self {
-        let python = Scope::new("python", Language::Python, HOME, true);
-        let javascript = Scope::new("javascript", Language::Javascript, HOME, true);
+    pub(in super::super) fn new(directory: &str) -> Self {
+        let python = Scope::new("python", Language::Python, directory, true);
+        let javascript = Scope::new("javascript", Language::Javascript, directory, true);
         Self {
+            directory: directory.to_owned(),
             all: Mutex::new(vec![python, javascript]),
             current: Mutex::default(),
         }
@@ -85,6 +87,7 @@ impl Contexts {
         Self {
             all: Mutex::new(all),
             current: Mutex::new(self.current().clone()),
+            directory: self.directory.clone(),
         }
     }
 
@@ -115,7 +118,7 @@ impl Contexts {
         if let Some(found) = all.iter().find(|it| it.is_default && it.language == language) {
             return Ok(found.clone());
         }
-        let made = Scope::new(&spoken, language, HOME, true);
+        let made = Scope::new(&spoken, language, &self.directory, true);
         all.push(made.clone());
         Ok(made)
     }
@@ -205,7 +208,7 @@ pub(super) async fn create(open: PortTarget, body: Bytes) -> Answer<Json<Context
         .cwd
         .map(BoundedName::into_inner)
         .filter(|it| !it.is_empty())
-        .unwrap_or_else(|| HOME.to_owned());
+        .unwrap_or_else(|| open.held.kept.contexts.directory.clone());
     let context = Scope::new(&spoken, language, &directory, false);
     let mut all = open.held.kept.contexts.all();
     if all.len() >= MOST {

@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
+use super::super::volumes::VolumeMount;
 use super::network::NetworkRules;
 
 /// Version of E2B's daemon whose routes are served. Clients select features by it.
-const ENVD_VERSION: &str = "0.6.4";
+pub(in super::super) const ENVD_VERSION: &str = "0.6.4";
 /// Something that old clients put after a sandbox's id.
 const CLIENT: &str = "cellblock";
 const MIB: u64 = 1 << 20;
@@ -53,6 +54,8 @@ pub(super) struct Detail {
     state: &'static str,
     allow_internet_access: bool,
     network: NetworkRules,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    volume_mounts: Vec<VolumeMount>,
     lifecycle: Lifecycle,
 }
 
@@ -100,6 +103,7 @@ impl Detail {
             state: life.state.name(),
             allow_internet_access: held.session.network() == NetworkPolicy::Egress && !network.is_closed(),
             network,
+            volume_mounts: held.kept.mounts.clone(),
             lifecycle: Lifecycle {
                 auto_resume: life.resumes,
                 on_timeout: if life.pauses { "pause" } else { "kill" },
@@ -109,7 +113,7 @@ impl Detail {
 }
 
 /// Number of processors: those of the limit, or of the machine.
-fn processors(millis: Option<u64>) -> u64 {
+pub(in super::super) fn processors(millis: Option<u64>) -> u64 {
     let machine = || std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
     millis.map_or_else(machine, |it| it.div_ceil(1000).max(1))
 }

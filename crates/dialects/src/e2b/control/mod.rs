@@ -19,10 +19,13 @@ mod templates;
 use axum::Router;
 use axum::routing::{any, get, post, put};
 
-pub(super) use answer::iso;
+pub(super) use answer::{ENVD_VERSION, iso, processors};
 pub(super) use create::shared;
 pub(super) use network::NetworkRules;
+pub(super) use off::template as off_template;
 pub(super) use retries::Retries;
+pub(super) use snapshots::delete as delete_snapshot;
+pub(super) use templates::is_served;
 
 use super::state::E2b;
 
@@ -43,7 +46,6 @@ pub(super) fn routes() -> Router<E2b> {
         .route("/sandboxes/{id}/fork", post(branch::fork))
         .route("/sandboxes/{id}/snapshots", post(snapshots::create))
         .route("/snapshots", get(snapshots::list))
-        .route("/templates/{*rest}", any(off::template).delete(snapshots::delete))
         .route("/templates/aliases/{alias}", get(templates::by_alias))
         .merge(off::routes())
 }

@@ -14,15 +14,8 @@ const OFF_SANDBOX: [(&str, &str, &str); 2] = [
     ("/v2/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
 ];
 /// The same for all others.
-const OFF: [(&str, &str, &str); 20] = [
+const OFF: [(&str, &str, &str); 13] = [
     ("/default-templates", "E2B's own templates", DEFAULTS),
-    ("/templates", "builds of templates", TEMPLATES),
-    ("/v2/templates", "builds of templates", TEMPLATES),
-    ("/v3/templates", "builds of templates", TEMPLATES),
-    ("/templates/tags", "tags of templates", TEMPLATES),
-    ("/v2/templates/{*rest}", "builds of templates", TEMPLATES),
-    ("/volumes", "volumes", VOLUMES),
-    ("/volumes/{*rest}", "volumes", VOLUMES),
     ("/volumecontent/{*rest}", "files of volumes", VOLUMES),
     ("/secrets", "secrets", SECRETS),
     ("/secrets/{*rest}", "secrets", SECRETS),
@@ -38,14 +31,14 @@ const OFF: [(&str, &str, &str); 20] = [
 ];
 const LOGS: &str = "read the output of commands";
 const DEFAULTS: &str = "use \"base\" or \"code-interpreter-v1\", which stand for the server's image";
-const TEMPLATES: &str = "the operator builds the image of the server with `cellblock image build`";
-const VOLUMES: &str = "write files into the sandbox";
+const VOLUMES: &str = "mount the volume, and use the files of the sandbox";
 const SECRETS: &str = "pass values with `envs`";
 const KEYS: &str = "the operator manages keys with `cellblock key`";
 
-/// Answers requests about one template.
-pub(super) async fn template() -> Problem {
-    Problem::not_served("builds of templates", TEMPLATES)
+/// Answers other requests about templates.
+pub(in super::super) async fn template() -> Problem {
+    let instead = "use version 2 of the SDK, which builds with `POST /v3/templates`";
+    Problem::not_served("these requests about templates", instead)
 }
 
 pub(super) fn routes() -> Router<E2b> {

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::error::{Answer, Problem};
+use super::super::volumes::VolumeMount;
+use super::network::NetworkConfig;
 use super::network_request::NetworkConfig;
 use crate::bounded::{BoundedDescription, BoundedName};
 
@@ -30,7 +32,7 @@ pub(super) struct NewSandbox {
     pub(super) env_vars: Option<BoundedDescription<BTreeMap<String, String>>>,
     mcp: Option<BTreeMap<String, Value>>,
     iam: Option<Iam>,
-    volume_mounts: Option<Vec<Value>>,
+    pub(super) volume_mounts: Option<Vec<VolumeMount>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -83,10 +85,7 @@ impl NewSandbox {
             let why = "sandboxes have no workload identity; pass credentials with `envs`";
             return Err(Problem::unenforced("iam.tokens", &names, why));
         }
-        if let Some(mounts) = self.volume_mounts.as_ref().filter(|it| !it.is_empty()) {
-            let why = "this server has no volumes for E2B's clients; write files into the sandbox";
-            return Err(Problem::unenforced("volumeMounts", mounts, why));
-        }
+        VolumeMount::check(self.volume_mounts.as_deref().unwrap_or_default())?;
         for (name, map) in [("metadata", &self.metadata), ("envVars", &self.env_vars)] {
             let pairs = map.iter().flat_map(|map| map.iter());
             let bytes: usize = pairs.map(|(name, value)| name.len() + value.len()).sum();

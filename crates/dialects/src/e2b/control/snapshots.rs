@@ -66,6 +66,17 @@ pub(super) async fn create(
     let memory = request.memory.unwrap_or(true);
     let label = request.name.map(|name| label(&name, &e2b.options)).transpose()?;
     let held = copyable(&e2b, &owner, &sandbox, CREATE)?;
+    if let Some(label) = &label
+        && e2b.has_template(&owner, label.name()).await?
+    {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            format!(
+                "`name`: {:?} is a template of this key; use another name",
+                label.name()
+            ),
+        ));
+    }
     let id = e2b.host.mint(SNAPSHOT_ID);
     let place = e2b.host.reserve(&e2b.snapshots, &owner, &id).await;
     let place = place.map_err(|error| match error {
@@ -97,6 +108,7 @@ pub(super) async fn create(
         source: sandbox,
         memory,
         envs: held.kept.envs.clone(),
+        workdir: held.kept.workdir.clone(),
         contexts: Arc::new(contexts),
     };
     let made = place.fill(session, UNUSED, snapshot)?;
@@ -160,13 +172,9 @@ pub(super) async fn list(
 }
 
 /// Deletes a snapshot, which frees its memory and disk.
-pub(super) async fn delete(
-    State(e2b): State<E2b>,
-    Caller(owner): Caller,
-    Path(id): Path<String>,
-) -> Answer<StatusCode> {
-    let Some(held) = e2b.snapshot(&owner, &id) else {
-        return Err(match templates::check(&id, &e2b.options) {
+pub(in super::super) async fn delete(e2b: &E2b, owner: &Owner, id: &str) -> Answer<StatusCode> {
+    let Some(held) = e2b.snapshot(owner, id) else {
+        return Err(match templates::check(id, &e2b.options) {
             Ok(()) => Problem::not_served("deletions of templates", "the operator changes the configuration"),
             Err(_) => Problem::not_found(format!("snapshot {id:?} was not found")),
         });

@@ -1,4 +1,4 @@
-//! Templates: names that stand for the server's one image.
+//! Names of templates: those that stand for the server's one image, and those that keys have built.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::error::{Answer, Problem};
 use super::super::options::E2bOptions;
 use super::super::place::Caller;
-use super::super::snapshot::DEFAULT_TAG;
+use super::super::snapshot::{DEFAULT_TAG, SnapshotLabel};
 use super::super::state::E2b;
 
 /// Names of E2B's base template, and of its code interpreter's.
@@ -23,12 +23,16 @@ pub(super) async fn by_alias(
         let label = snapshot.kept.label.full();
         return Ok(Json(json!({ "templateID": label, "public": false })));
     }
+    let name = SnapshotLabel::new(&alias);
+    if !is_served(name.name(), &e2b.options) && e2b.has_template(&owner, &alias).await? {
+        return Ok(Json(json!({ "templateID": name.name(), "public": false })));
+    }
     check(&alias, &e2b.options).map_err(|it| Problem::not_found(it.0.message))?;
     Ok(Json(json!({ "templateID": alias, "public": true })))
 }
 
 /// Returns whether a name stands for the server's image.
-pub(super) fn is_served(name: &str, options: &E2bOptions) -> bool {
+pub(in super::super) fn is_served(name: &str, options: &E2bOptions) -> bool {
     TEMPLATES.contains(&name) || options.templates.iter().any(|it| it == name)
 }
 

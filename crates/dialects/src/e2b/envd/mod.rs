@@ -32,6 +32,7 @@ use super::place::{self, CODE, RequestSandbox};
 use super::sandbox::HeldSandbox;
 use super::state::E2b;
 use crate::files::{ResourceUsage, measure};
+pub(super) use process::start_command;
 use started::ProcessTable;
 use watch::Watchers;
 

@@ -15,7 +15,7 @@ use cellblock_interpreter::session::processes::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::error::Problem;
+use super::super::error::{Answer, Problem};
 use super::super::paths::{HOME, absolute};
 use super::super::place::RequestSandbox;
 use super::super::sandbox::HeldSandbox;
@@ -177,6 +177,32 @@ async fn stream_input(held: &HeldSandbox, all: Vec<InputMessage>) -> RpcResult<V
 async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &HeaderMap) -> RpcResult<Response> {
     let config: BoundedDescription<Config> = serde_json::from_value(request.process)
         .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;
+    let order = ProcessOrder {
+        // Old clients do not say.
+        stdin: request.stdin.unwrap_or(true),
+        terminal: request.pty.map(Pty::terminal),
+        ..order(held, &config)
+    };
+    let until = seconds(headers, "connect-timeout-ms", 0.001);
+    let process = launch(e2b, held, order, config, request.tag, until).await?;
+    let reading = ProcessReader::new(&held.session, &process.id, 0);
+    Ok(follow(e2b, hold(held)?, process, reading, until, headers))
+}
+
+/// Starts the start command of a template.
+pub(in super::super) async fn start_command(e2b: &E2b, held: &HeldSandbox, command: &str) -> Answer<()> {
+    let config = BoundedDescription::new(Config {
+        cmd: "/bin/bash".to_owned(),
+        args: ["-l", "-c", command].map(str::to_owned).to_vec(),
+        ..Config::default()
+    });
+    let config = config.map_err(|reason| Problem::invalid(format!("the start command is {reason}")))?;
+    launch(e2b, held, order(held, &config), config, None, None).await?;
+    Ok(())
+}
+
+/// Describes a program with the variables and the directory of its sandbox.
+fn order(held: &HeldSandbox, config: &Config) -> ProcessOrder {
     let mut env = held.kept.envs.clone();
     for (name, value) in [("HOME", HOME), ("USER", USER), ("LOGNAME", USER)] {
         env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
@@ -184,19 +210,27 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
     env.extend(config.envs.clone());
     let mut command = vec![config.cmd.clone()];
     command.extend(config.args.iter().cloned());
-    let order = ProcessOrder {
+    ProcessOrder {
         command,
         env,
-        directory: Some(absolute(config.cwd.as_deref().unwrap_or(HOME))),
-        // Old clients do not say.
-        stdin: request.stdin.unwrap_or(true),
-        terminal: request.pty.map(Pty::terminal),
-    };
+        directory: Some(absolute(config.cwd.as_deref().unwrap_or(&held.kept.workdir))),
+        ..ProcessOrder::default()
+    }
+}
+
+/// Starts a process that counts for its key until it ends, or is killed at its timeout.
+async fn launch(
+    e2b: &E2b,
+    held: &HeldSandbox,
+    order: ProcessOrder,
+    config: BoundedDescription<Config>,
+    tag: Option<BoundedName>,
+    until: Option<Duration>,
+) -> RpcResult<Process> {
     let terminal = order.terminal.is_some();
     let permit = e2b.host.cell(&held.kept.owner).await;
     let permit = permit.map_err(|denied| Fault::new("resource_exhausted", denied.to_string()))?;
-    let until = seconds(headers, "connect-timeout-ms", 0.001);
-    let (own, tasks, tag) = (hold(held)?, e2b.host.tasks.clone(), request.tag);
+    let (own, tasks) = (hold(held)?, e2b.host.tasks.clone());
     // Also without the client, the process is listed, has a timeout and counts for its key.
     let starting = e2b.host.tasks.spawn(async move {
         let processes = own.session.processes();
@@ -223,9 +257,7 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
         Ok::<_, Fault>(process)
     });
     let started = starting.await;
-    let process = started.map_err(|error| Problem::internal("start a process", &error))??;
-    let reading = ProcessReader::new(&held.session, &process.id, 0);
-    Ok(follow(e2b, hold(held)?, process, reading, until, headers))
+    started.map_err(|error| Problem::internal("start a process", &error))?
 }
 
 /// Follows a process that was started before, from now on.

@@ -1,8 +1,9 @@
 //! E2B's own clients.
 
-use cellblock_dialects::E2bOptions;
+use cellblock_dialects::{BuildOptions, E2bOptions};
 use cellblock_testkit::require;
 
+use super::shelf::MemoryShelf;
 use super::{E2bFixture, KEY};
 use crate::support::{block_on, run};
 
@@ -10,7 +11,8 @@ const PYTHON: &str = ".venv/bin/python";
 
 /// Runs a program that finds the server by the addresses of E2B's API and sandboxes.
 fn passes_by_address(judge: &str, program: &str, arguments: &[&str]) {
-    let world = block_on(E2bFixture::start());
+    let shelf = MemoryShelf::default();
+    let world = block_on(E2bFixture::building(&shelf, BuildOptions::default()));
     let url = world.url("");
     let variables = [
         ("E2B_API_URL", url.as_str()),

@@ -189,7 +189,6 @@ fn what_is_not_served_is_refused_by_its_name() {
         let sandbox = world.create(json!({"timeout": 60})).await;
         for (path, name) in [
             ("/v3/templates", "templates"),
-            ("/templates/tags", "tags"),
             ("/templates/base/builds/1", "templates"),
             ("/default-templates", "templates"),
             ("/volumes", "volumes"),

@@ -8,6 +8,9 @@ mod envd;
 mod fields;
 mod network;
 mod processes;
+mod shelf;
+mod templates;
+mod volumes;
 
 use cellblock_dialects::{DialectTerms, DialectsOptions, E2bOptions};
 use reqwest::{Method, RequestBuilder, Response};

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use cellblock_artifact::Retention;
+use cellblock_artifact::{ArtifactDescription, Kind, Retention};
+use cellblock_gateway::volumes::OwnerVolumes;
+use cellblock_interpreter::hosting::{Owner, ShelfError, VolumeShelf as _};
+use cellblock_interpreter::volume::{VolumeFile, VolumeManifest};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -171,5 +174,56 @@ fn volumes_belong_to_their_owner_and_are_listed_in_pages() {
         for (api, name) in [(&one, "shared-name"), (&one, "b"), (&two, "shared-name")] {
             assert_eq!(api.delete(&format!("/v1/volumes/{name}")).await.0, StatusCode::OK);
         }
+    });
+}
+
+#[test]
+fn dialects_keep_files_in_volumes_of_their_owner() {
+    block_on(async {
+        let (_folder, server) = alone(|options| options.quotas.stored_bytes = Some(100)).await;
+        let shelf = OwnerVolumes::new(&server.gateway);
+        let (ann, bob) = (Owner::new("ann"), Owner::new("bob"));
+        let missing = shelf.read(&ann, "kept").await.unwrap_err();
+        assert!(matches!(missing, ShelfError::Missing(_)), "{missing}");
+        let invalid = shelf.write(&ann, "A/B", "build").await.unwrap_err();
+        assert!(matches!(invalid, ShelfError::Invalid(_)), "{invalid}");
+        let opened = shelf.write(&ann, "kept", "build").await.unwrap();
+        let held = shelf.write(&ann, "kept", "other").await.unwrap_err();
+        assert!(matches!(held, ShelfError::Held(_)), "{held}");
+        let held = shelf.remove(&ann, "kept").await.unwrap_err();
+        assert!(matches!(held, ShelfError::Held(_)), "{held}");
+        let keeper = opened.keeper.unwrap();
+        let stored = async |text: String| {
+            let about = ArtifactDescription {
+                kind: Kind::File,
+                media_type: "text/plain".to_owned(),
+                origin: None,
+            };
+            let bytes = text.len() as u64;
+            let sha256 = server.gateway.store.put(text, &about).await.unwrap();
+            let file = VolumeFile {
+                mode: 0o600,
+                bytes,
+                sha256,
+            };
+            VolumeManifest([("a.txt".to_owned(), file)].into())
+        };
+        let small = stored("small".to_owned()).await;
+        assert_eq!(keeper.save(&opened.manifest, &small).await, Ok(1));
+        let refused = keeper
+            .save(&small, &stored("x".repeat(101)).await)
+            .await
+            .unwrap_err();
+        assert!(refused.contains("`stored_bytes`"), "{refused}");
+        keeper.release(true).await;
+        assert_eq!(shelf.read(&ann, "kept").await.unwrap().manifest, small);
+        let listed = shelf.list(&ann).await.unwrap();
+        assert_eq!((listed.len(), listed[0].bytes), (1, 5));
+        assert!(shelf.list(&bob).await.unwrap().is_empty());
+        let missing = shelf.remove(&bob, "kept").await.unwrap_err();
+        assert!(matches!(missing, ShelfError::Missing(_)), "{missing}");
+        shelf.remove(&ann, "kept").await.unwrap();
+        assert!(shelf.list(&ann).await.unwrap().is_empty());
+        server.stop().await;
     });
 }

@@ -252,6 +252,8 @@ impl Actor {
         let options = SessionOptions {
             id: options.ids.get(index).cloned(),
             setup: options.setup.clone().unwrap_or_else(|| own.setup.clone()),
+            // Its files are copies already.
+            archive: None,
             ..own.clone()
         };
         let (session, mut actor, queue) = Session::build(Arc::clone(&self.runtime.shared), options);

@@ -10,6 +10,7 @@ use crate::session::contents::spool::Dataset;
 use crate::session::contents::volume::OpenVolume;
 use crate::session::runtime::capture::WholeStreams;
 
+pub(in crate::session) mod archive;
 pub(in crate::session) mod change;
 pub(in crate::session) mod collection;
 pub(in crate::session) mod dataset;

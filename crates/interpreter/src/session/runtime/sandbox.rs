@@ -329,6 +329,9 @@ impl Runtime {
             filled = self.fill_skills().await;
         }
         if filled.is_ok() {
+            filled = self.fill_archive(contents).await;
+        }
+        if filled.is_ok() {
             filled = self.fill_volume(contents, journal).await;
         }
         if let Err(error) = filled {
