@@ -203,14 +203,8 @@ impl Order {
                 "shell_call_output" => {
                     item["output"] == serde_json::json!([]) && item.get("max_output_length").is_some()
                 }
-                "program" => {
-                    let keys = ["call_id", "code", "fingerprint"];
-                    keys.iter().all(|key| item[*key].is_string())
-                }
-                "program_output" => {
-                    let ends = ["completed", "incomplete"];
-                    item["result"].is_string() && ends.iter().any(|end| item["status"] == **end)
-                }
+                "program" => item["code"].is_string() && item["fingerprint"].is_string(),
+                "program_output" => item["result"].is_string() && item["status"] != "in_progress",
                 "mcp_list_tools" => {
                     item["tools"] == serde_json::json!([])
                         && item["server_label"].is_string()

@@ -99,11 +99,8 @@ pub(super) async fn look(
         keep::mend(&mut earlier.items);
         (earlier, resume::without_calls_of_code(&request.input)?)
     };
-    let ResolvedInput {
-        items: input,
-        mut leads,
-    } = resolve(gateway, caller, &input).await?;
-    leads.extend(programs::leads(gateway, &caller.owner, &request, &earlier.items, &input).await?);
+    let ResolvedInput { items: input, leads } = resolve(gateway, caller, &input).await?;
+    let leads = programs::leads(gateway, caller, &request, [&earlier.items, &input], leads).await?;
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
     if let Some(id) = container.as_deref().filter(|_| uses_container(&request)) {
         replicas::stays(gateway, &caller.owner, id).await?;
@@ -155,7 +152,7 @@ pub(super) async fn look(
     )
     .await?;
     let evidence = research.as_ref().map(|research| research.evidence.clone());
-    let mut turn = Turn::new(provider, runner)
+    let turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
         .max_timeout(gateway.options.max_cell_timeout)
@@ -166,10 +163,8 @@ pub(super) async fn look(
         }))
         .catalog(functions(gateway, caller, &request, &lent).await?)
         .lending(lent)
-        .research(research);
-    if request.tools.iter().any(Tool::is_programs) {
-        turn = turn.sealing_programs(programs::seal(gateway, &caller.owner).await?);
-    }
+        .research(research)
+        .sealing_programs(programs::seal(gateway, &caller.owner, &request).await?);
     let job = Job {
         gateway: gateway.clone(),
         owner: caller.owner.clone(),

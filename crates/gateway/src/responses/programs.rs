@@ -7,8 +7,8 @@ use cellblock_agent::turn::{ProgramSeal, ProgramStart};
 use cellblock_agent::wire::{ApiError, Item, ResponseRequest, Tool, paused_programs};
 
 use crate::records::whereabouts::Lead;
-use crate::state::Gateway;
 use crate::state::responses::Seal;
+use crate::state::{Caller, Gateway};
 
 /// Seal of the programs of one owner.
 struct OwnerSeal {
@@ -33,28 +33,34 @@ impl ProgramSeal for OwnerSeal {
 }
 
 /// Returns the seal of the programs of a request.
-pub(super) async fn seal(gateway: &Gateway, owner: &str) -> Result<Arc<dyn ProgramSeal>, ApiError> {
-    // Made here, because it comes from the records.
-    Seal::of(gateway).await?;
+pub(super) async fn seal(
+    gateway: &Gateway,
+    owner: &str,
+    request: &ResponseRequest,
+) -> Result<Arc<dyn ProgramSeal>, ApiError> {
+    if request.tools.iter().any(Tool::is_programs) {
+        // Made here, because its key comes from the records.
+        Seal::of(gateway).await?;
+    }
     Ok(Arc::new(OwnerSeal {
         gateway: gateway.clone(),
         owner: owner.to_owned(),
     }))
 }
 
-/// Checks that the programs of a conversation that wait can run again, and returns what leads to their
+/// Checks that the programs of a conversation that wait can run again, and adds what leads to their
 /// containers.
 pub(super) async fn leads(
     gateway: &Gateway,
-    owner: &str,
+    caller: &Caller,
     request: &ResponseRequest,
-    earlier: &[Item],
-    input: &[Item],
+    parts: [&[Item]; 2],
+    mut leads: Vec<Lead>,
 ) -> Result<Vec<Lead>, ApiError> {
-    let conversation = [earlier, input].concat();
+    let conversation = parts.concat();
     let paused = paused_programs(&conversation);
     let Some(first) = paused.first() else {
-        return Ok(Vec::new());
+        return Ok(leads);
     };
     let id = &first.program.call_id;
     let invalid = |code, message| Err(ApiError::invalid("input", code, message));
@@ -76,8 +82,7 @@ pub(super) async fn leads(
         );
         return invalid("invalid_value", message);
     }
-    let seal = seal(gateway, owner).await?;
-    let mut leads = Vec::with_capacity(paused.len());
+    let seal = seal(gateway, &caller.owner, request).await?;
     for program in paused.iter().map(|paused| &paused.program) {
         let Some(start) = seal.open(&program.call_id, &program.code, &program.fingerprint) else {
             let message = format!(
