@@ -13,7 +13,7 @@ use super::step::{Call, CallPurpose};
 use crate::arguments::ArgumentsDecoder;
 use crate::provider::INTERPRETER;
 use crate::tools::model_name;
-use crate::wire::{Item, McpApprovalRequest, REQUEST_PREFIX, approved, arguments_of_code};
+use crate::wire::{Item, McpApprovalRequest, REQUEST_PREFIX, ResponseRequest, approved, arguments_of_code};
 
 /// Arguments of rehearsed code.
 #[derive(Deserialize)]
@@ -54,9 +54,13 @@ impl ResponseBuilder<'_> {
         self.asked.push(Item::McpApprovalRequest(request));
     }
 
-    /// Returns the approved calls in a conversation that were not made.
-    pub(super) async fn due(&mut self, items: &[Item]) -> Vec<Call> {
+    /// Returns the approved calls in a conversation that were not made. A request that only
+    /// summarizes makes none.
+    pub(super) async fn due(&mut self, asked: &ResponseRequest, items: &[Item]) -> Vec<Call> {
         let mut calls = Vec::new();
+        if asked.compaction.now {
+            return calls;
+        }
         for request in approved(items) {
             let call = if request.runs_code() {
                 self.due_code(&request, calls.len()).await

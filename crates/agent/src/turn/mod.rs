@@ -389,7 +389,7 @@ impl Turn {
             }
             again = true;
         }
-        let due = telling.due(items).await;
+        let due = telling.due(request, items).await;
         if !due.is_empty() {
             items.extend(due.iter().map(Call::made));
             let served = calls::serve(due, &mut left, telling).await?;

@@ -22,7 +22,7 @@ use super::{container, conversation, keep, programmatic, programs, resume};
 use crate::containers;
 use crate::now;
 use crate::quotas::QuotaRunner;
-use crate::records::responses;
+use crate::records::{ItemRow, responses};
 use crate::replicas;
 use crate::state::responses::WaitingTurn;
 use crate::state::{Caller, Gateway};
@@ -108,15 +108,7 @@ pub(super) async fn look(
     if resumed.is_none() {
         replicas::accepts(gateway, &caller.owner, &request, container.as_deref()).await?;
     }
-    let asked = match (&request.conversation, &resumed) {
-        (Some(_), Some(resumed)) => {
-            let mut rows = conversation::known(gateway, caller, &resumed.others).await?;
-            rows.extend(resumed.rows(&request.input));
-            rows
-        }
-        (Some(_), None) => conversation::known(gateway, caller, &request.input).await?,
-        (None, _) => Vec::new(),
-    };
+    let asked = asked(gateway, caller, &request, resumed.as_ref()).await?;
     let mut calls = CallPairs::default();
     let mut conversation = as_functions(earlier.items, &mut calls);
     let own = if earlier.stored { conversation.len() } else { 0 };
@@ -182,6 +174,24 @@ pub(super) async fn look(
         dialect,
     };
     Ok((job, resumed))
+}
+
+/// Returns the request's input as its conversation is to have it, if it has one.
+async fn asked(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &ResponseRequest,
+    resumed: Option<&ResumedTurn>,
+) -> Result<Vec<ItemRow>, ApiError> {
+    match (&request.conversation, resumed) {
+        (Some(_), Some(resumed)) => {
+            let mut rows = conversation::known(gateway, caller, &resumed.others).await?;
+            rows.extend(resumed.rows(&request.input));
+            Ok(rows)
+        }
+        (Some(_), None) => conversation::known(gateway, caller, &request.input).await,
+        (None, _) => Ok(Vec::new()),
+    }
 }
 
 fn uses_container(request: &ResponseRequest) -> bool {
