@@ -33,6 +33,8 @@ mod transfer;
 
 /// Name (`argv[0]`) under which a host executes itself to become a launcher.
 pub const NAME: &str = "cellblock-launcher";
+/// The name of one that freezes a template, so that people can tell both apart.
+pub const FREEZER_NAME: &str = "cellblock-freezer";
 
 /// Runs the launcher on standard input; returns its exit code.
 pub fn run() -> i32 {

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use cellblock_guest::launcher::NAME;
+use cellblock_guest::launcher::FREEZER_NAME;
 use cellblock_guest::launcher::control::{FrozenOrder, Launch};
 pub use cellblock_guest::launcher::frozen::FrozenState;
 use cellblock_guest::launcher::frozen::{self, FrozenPlace};
@@ -95,7 +95,7 @@ fn start(executable: Option<&Path>, launch: Launch, place: FrozenPlace) -> Resul
     };
     let (ours, theirs) = fds::packet_pair().map_err(super::internal)?;
     let child = Command::new(executable)
-        .arg0(NAME)
+        .arg0(FREEZER_NAME)
         .env_clear()
         .stdin(theirs)
         // Reserves the ids as long as it runs.
