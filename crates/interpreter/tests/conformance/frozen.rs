@@ -153,7 +153,7 @@ fn a_chart_of_a_thawed_template_equals_that_of_one_that_imported() {
             let [Output::Figure(figure), Output::Dataframe(table)] = &execution.outputs[..] else {
                 panic!("a chart and a table: {execution:#?}");
             };
-            let image = figure.image.as_ref().unwrap().sha256.clone();
+            let image = figure.image.as_ref().unwrap().sha256;
             (
                 json!([figure.axes, figure.series, table.columns, table.rows]),
                 image,
@@ -195,7 +195,7 @@ fn a_frozen_template_that_was_changed_or_cut_is_not_used_and_is_made_again() {
                     .open(home.file("memory"))
                     .unwrap()
                     .set_len(1)
-                    .unwrap()
+                    .unwrap();
             },
             |home| {
                 let mut file = OpenOptions::new().append(true).open(home.file("json")).unwrap();
