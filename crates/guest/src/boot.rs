@@ -25,7 +25,8 @@ extern "C" fn boot() {
     // Not every C library passes the arguments to constructors.
     let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let name = arguments.split(|byte| *byte == 0).next().unwrap_or_default();
-    let role = if name == launcher::NAME.as_bytes() {
+    let launchers = [launcher::NAME, launcher::FREEZER_NAME];
+    let role = if launchers.iter().any(|it| name == it.as_bytes()) {
         launcher::run
     } else if name == launcher::mounter::NAME.as_bytes() {
         launcher::mounter::run

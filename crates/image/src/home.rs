@@ -101,6 +101,11 @@ impl Home {
         self.root.join("bytecode").join(image)
     }
 
+    /// Returns the directory of an image's frozen template.
+    pub(crate) fn frozen(&self, image: &str) -> PathBuf {
+        self.root.join("frozen").join(image)
+    }
+
     pub(crate) fn layer_index(&self) -> PathBuf {
         self.root.join("refs/layers")
     }

@@ -97,6 +97,12 @@ impl OpenImage {
         self.home.bytecode(&self.manifest.id)
     }
 
+    /// Returns the directory in which a backend keeps this image's frozen template, which goes when
+    /// the image is removed.
+    pub fn frozen(&self) -> PathBuf {
+        self.home.frozen(&self.manifest.id)
+    }
+
     /// Returns the directories of its search path that contain modules.
     pub(crate) fn sites(&self) -> Vec<PathBuf> {
         let tree = self.tree();

@@ -217,6 +217,7 @@ impl ImageStore {
         drop(lock);
         remove(&trash)?;
         remove(&self.home.bytecode(&id))?;
+        remove(&self.home.frozen(&id))?;
         crate::layer::forget_image(&self.home, &id)?;
         Ok(id)
     }

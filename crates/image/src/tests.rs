@@ -143,10 +143,13 @@ async fn a_tiny_image_is_built_used_and_removed() {
     let error = store.remove("tiny").await.unwrap_err();
     assert!(matches!(&error, ImageError::InUse { .. }), "{error}");
     let bytecode = rebuilt.bytecode();
+    let frozen = rebuilt.frozen();
     fs::create_dir_all(&bytecode).unwrap();
+    fs::create_dir_all(&frozen).unwrap();
     drop(rebuilt);
     assert_eq!(store.remove("tiny").await.unwrap(), id);
     assert!(!bytecode.exists());
+    assert!(!frozen.exists());
     assert_eq!(store.list().unwrap(), []);
     for empty in ["images", "refs/images", "refs/layers", "layers", "staging"] {
         assert_eq!(

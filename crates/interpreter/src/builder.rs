@@ -6,7 +6,8 @@ use std::sync::Arc;
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
+pub use cellblock_sandbox::backend::process::FrozenState;
+use cellblock_sandbox::backend::process::{FrozenConfig, ImageTree, ProcessBackend, ProcessConfig};
 pub use cellblock_sandbox::backend::{BackendChoice, BackendKind, Lack};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
@@ -135,24 +136,63 @@ impl InterpreterBuilder {
         self
     }
 
+    /// Returns the state of the image's frozen template, from which the process backend starts without
+    /// importing libraries.
+    pub async fn frozen(self) -> Result<FrozenState> {
+        Ok(ProcessBackend::frozen(&self.process(&self.opened().await?)))
+    }
+
+    /// Makes the image's frozen template if there is none. Otherwise, the first start makes it in the
+    /// background.
+    pub async fn freeze(self) -> Result<FrozenState> {
+        let image = self.opened().await?;
+        Ok(ProcessBackend::freeze(&self.process(&image)).await?)
+    }
+
+    async fn opened(&self) -> Result<OpenImage> {
+        if let Some(image) = &self.image {
+            return Ok(image.clone());
+        }
+        let images = match &self.home {
+            Some(home) => ImageStore::new(Home::at(home)?),
+            None => ImageStore::find()?,
+        };
+        Ok(images.open(DEFAULT_IMAGE, Sink::silent()).await?)
+    }
+
+    /// Describes the process backend.
+    fn process(&self, image: &OpenImage) -> ProcessConfig {
+        // A list of the caller's own would replace that of every other program.
+        let is_usual = self.single || self.preload.is_none();
+        let modules = image.manifest().template_modules();
+        ProcessConfig {
+            image: tree(image, self.walled),
+            layers: Some(image.home().layers()),
+            bytecode: Some(image.bytecode()),
+            frozen: (is_usual && !self.walled && !self.snapshot).then(|| FrozenConfig {
+                directory: image.frozen(),
+                modules: modules.clone(),
+            }),
+            preload: self.preload.clone().unwrap_or(modules),
+            spare_room: !self.single && !self.snapshot,
+            demands: self.demands.clone(),
+            launcher: self.launcher.clone(),
+            walled: self.walled,
+            snapshot: self.snapshot,
+        }
+    }
+
     /// Starts the backend, the image's template and the pool. Sessions can be created at once;
     /// their first cell waits for the template.
     pub async fn build(self) -> Result<Interpreter> {
-        let image = match (self.image, self.home) {
-            (Some(image), _) => image,
-            (None, home) => {
-                let images =
-                    home.map_or_else(ImageStore::find, |home| Ok(ImageStore::new(Home::at(&home)?)))?;
-                images.open(DEFAULT_IMAGE, Sink::silent()).await?
-            }
-        };
+        let image = self.opened().await?;
+        let config = self.process(&image);
         let home = image.home();
         let store = self
             .store
             .map_or_else(|| Store::local(home.root().join("artifacts")), Ok)?;
         // Bound into the keep now; layers that are installed later appear in it.
-        let layers = home.layers();
-        std::fs::create_dir_all(&layers).map_err(Error::Spool)?;
+        std::fs::create_dir_all(home.layers()).map_err(Error::Spool)?;
         if self.backend != BackendKind::Process {
             #[cfg(not(feature = "walls"))]
             return Err(cellblock_sandbox::Error::missing_protection(format!(
@@ -179,20 +219,7 @@ impl InterpreterBuilder {
                 return Ok(Interpreter::over(shared));
             }
         }
-        let process = ProcessBackend::start(&ProcessConfig {
-            image: tree(&image, self.walled),
-            layers: Some(layers),
-            bytecode: Some(image.bytecode()),
-            preload: self
-                .preload
-                .unwrap_or_else(|| image.manifest().template_modules()),
-            spare_room: !self.single && !self.snapshot,
-            demands: self.demands,
-            launcher: self.launcher,
-            walled: self.walled,
-            snapshot: self.snapshot,
-        })
-        .await?;
+        let process = ProcessBackend::start(&config).await?;
         let backend = Arc::new(process.clone());
         let base = Box::new(LocalBase {
             image,

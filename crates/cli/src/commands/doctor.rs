@@ -6,6 +6,7 @@ use std::time::Instant;
 use cellblock_artifact::Store as Artifacts;
 use cellblock_image::{Home, ImageError, ImageStore, OpenImage};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::FrozenState;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
@@ -87,6 +88,11 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
         .as_ref()
         .ok()
         .map(|home| ImageStore::new(home.clone()).resolve(reference));
+    // Before the trial, which starts to make one.
+    let frozen = match &image {
+        Some(Ok(image)) => Some(frozen_state(image, demands).await),
+        _ => None,
+    };
     let (trial, started) = match image.as_ref() {
         Some(Ok(image)) => trial_with(image, demands).await,
         _ => trial_without(demands).await,
@@ -112,7 +118,10 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
         next: Facts::gather().steps(&protections),
         machine: machine(home.as_ref().ok()),
         home_error: home.as_ref().err().map(ToString::to_string),
-        image: image_state(reference, image),
+        image: ImageState {
+            frozen,
+            ..image_state(reference, image)
+        },
         trial,
         protections,
     }
@@ -129,10 +138,25 @@ fn image_state(reference: &str, image: Option<Result<OpenImage, ImageError>>) ->
                 python: Some(manifest.python.clone()),
                 packages: Some(manifest.packages.len()),
                 problem: None,
+                frozen: None,
             }
         }
         Some(Err(error)) => ImageState::missing(reference, error.to_string()),
         None => ImageState::missing(reference, "there is no data directory".to_owned()),
+    }
+}
+
+/// Describes the frozen template of an image.
+async fn frozen_state(image: &OpenImage, demands: &Demands) -> String {
+    let builder = Interpreter::builder()
+        .image(image.clone())
+        .demands(demands.clone());
+    match builder.frozen().await {
+        Ok(FrozenState::Ready) => "ready: sandboxes start with the libraries imported".to_owned(),
+        Ok(FrozenState::Missing) => "not made yet; a start makes it in the background".to_owned(),
+        Ok(FrozenState::Damaged(reason)) => format!("made again by the next start: {reason}"),
+        Ok(FrozenState::Refused(reason)) => format!("none: {reason}"),
+        Err(error) => format!("unknown: {}", chain(&error)),
     }
 }
 
@@ -210,6 +234,7 @@ async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
         image: ImageTree::python(nothing.to_owned(), "bin/python3"),
         layers: None,
         bytecode: None,
+        frozen: None,
         preload: Vec::new(),
         spare_room: false,
         demands: demands.clone(),

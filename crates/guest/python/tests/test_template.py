@@ -114,7 +114,34 @@ print(*(name for name in sys.argv[1:] if name in sys.modules))
 """
 
 
+# The launcher's side of freezing and thawing, without what is between them.
+FROZEN = """
+import json, os, signal, socket, sys
+from cellblock_kernel.boot import template
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+started = os.fork()
+if not started:
+    ours.close()
+    os.dup2(theirs.fileno(), 3)
+    opened = os.open("/dev/null", os.O_RDONLY)
+    template.run(3, [], False, False, False, True)
+theirs.close()
+still = json.loads(ours.recv(1 << 16))["still"]["pid"]
+opened = sorted(map(int, os.listdir(f"/proc/{still}/fd")))
+threads = len(os.listdir(f"/proc/{still}/task"))
+ours.send(json.dumps({"thaw": {"filtered": False, "installs": False, "snapshot": False, "loader": [1 << 36, 4096]}}).encode())
+ready = json.loads(ours.recv(1 << 16))["ready"]
+ours.close()
+print(json.dumps([still != started, opened, threads, ready["failed"], os.waitstatus_to_exitcode(os.waitpid(started, 0)[1])]))
+"""
+
+
 class Template(unittest.TestCase):
+    def test_a_template_to_be_frozen_waits_in_a_child_without_threads_and_files(self) -> None:
+        done = subprocess.run([sys.executable, "-c", FROZEN], cwd=PACKAGE, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), [True, [0, 1, 2, 3], 1, [], 0])
+
     def fork(self, *modules):
         done = subprocess.run(
             [sys.executable, "-c", FORKS, *modules], cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=120

@@ -11,6 +11,8 @@ use cellblock_jail::room::RoomLimits;
 use cellblock_protocol::Obstacle;
 use serde::{Deserialize, Serialize};
 
+use super::frozen::FrozenPlace;
+
 /// The files of an image, and how its Python is started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImageTree {
@@ -123,6 +125,28 @@ pub struct Launch {
     /// seeds its generators when that arrives.
     #[serde(default)]
     pub snapshot: bool,
+    /// Frozen template of the image, if one is used or made.
+    #[serde(default)]
+    pub frozen: Option<FrozenOrder>,
+}
+
+/// Use of a frozen template.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrozenOrder {
+    /// The template is thawed; if that fails, it imports `preload`.
+    Thaw(FrozenPlace),
+    /// A template that imports `preload` is frozen, and the launcher ends.
+    Freeze(FrozenPlace),
+}
+
+impl FrozenOrder {
+    /// Returns the place of its files.
+    pub const fn place(&self) -> &FrozenPlace {
+        match self {
+            Self::Thaw(place) | Self::Freeze(place) => place,
+        }
+    }
 }
 
 /// A packet from the host.
@@ -229,6 +253,11 @@ pub enum LauncherEvent {
         failed: Vec<String>,
         /// Duration of the imports in milliseconds.
         import_ms: u64,
+    },
+    /// The frozen template could not be thawed; another template imports the libraries.
+    NotThawed {
+        /// The reason.
+        reason: String,
     },
     /// The template ended; its forked kernels continue.
     TemplateEnded,

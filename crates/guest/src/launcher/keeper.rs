@@ -14,7 +14,7 @@ use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::adopt;
-use super::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
+use super::control::{FrozenOrder, Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 use super::template::{FromTemplate, Template, ToTemplate, command_environment};
 use super::transfer::{self, Move, MoveError, Process};
 use crate::init;
@@ -25,6 +25,8 @@ const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
 const TEMPLATE_TRIES: u32 = 3;
 /// Duration of that delay; the template starts with the first request after it.
 const TEMPLATE_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum time in which a frozen template reports to be ready, which takes some milliseconds.
+const THAW_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum number of requests that a template may have at once. More would fill its socket while it
 /// imports or forks, and a keep that waits for space in that socket cannot serve other requests. The
 /// limit also keeps the descriptors in flight below an ordinary user's maximum.
@@ -46,6 +48,8 @@ pub(super) struct Keeper<'a> {
     /// Rooms whose first process exited on its own, and which the host has not destroyed yet.
     gone: HashSet<String>,
     template: Option<Template>,
+    /// Whether the template comes from a file and has not reported to be ready.
+    thawing: bool,
     template_started: Instant,
     template_failures: u32,
     /// Error of the last template that could not start.
@@ -78,6 +82,10 @@ impl<'a> Keeper<'a> {
         filters: &'a CompiledFilters,
         rooms: Rooms<'a>,
     ) -> Result<Self> {
+        let (template, thawing) = match &launch.frozen {
+            Some(FrozenOrder::Thaw(place)) => (Template::thaw(launch, place)?, true),
+            _ => (Template::start(launch, filters, false)?, false),
+        };
         Ok(Self {
             control,
             launch,
@@ -86,7 +94,8 @@ impl<'a> Keeper<'a> {
             open: HashMap::new(),
             ending: HashMap::new(),
             gone: HashSet::new(),
-            template: Some(Template::start(launch, filters)?),
+            template: Some(template),
+            thawing,
             template_started: Instant::now(),
             template_failures: 0,
             template_problem: None,
@@ -108,6 +117,8 @@ impl<'a> Keeper<'a> {
             }
             if from_template {
                 self.hear_template()?;
+            } else if self.thawing && self.template_started.elapsed() > THAW_LIMIT {
+                self.replace_template()?;
             }
             self.start_queued()?;
             if from_host {
@@ -127,8 +138,13 @@ impl<'a> Keeper<'a> {
         if let Some(template) = &self.template {
             polled.push(PollFd::new(&template.socket, PollFlags::IN));
         }
-        let timeout = self
-            .pause()
+        let thaw = self
+            .thawing
+            .then(|| THAW_LIMIT.saturating_sub(self.template_started.elapsed()) + Duration::from_millis(1));
+        let timeout = [self.pause(), thaw]
+            .into_iter()
+            .flatten()
+            .min()
             .map(|left| Timespec::try_from(left).unwrap_or_default());
         loop {
             match poll(&mut polled, timeout.as_ref()) {
@@ -237,7 +253,8 @@ impl<'a> Keeper<'a> {
 
     /// Sends as many queued requests as the template may have.
     fn start_queued(&mut self) -> Result<()> {
-        if self.pause().is_some_and(|left| !left.is_zero()) {
+        // If thawing fails, these requests wait for the template that imports.
+        if self.thawing || self.pause().is_some_and(|left| !left.is_zero()) {
             return Ok(());
         }
         if self.template.is_none() && !self.queued.is_empty() {
@@ -383,6 +400,7 @@ impl<'a> Keeper<'a> {
     fn hear(&mut self, message: FromTemplate) -> Result<()> {
         match message {
             FromTemplate::Ready { failed, import_ms } => {
+                self.thawing = false;
                 self.tell(&LauncherEvent::TemplateReady { failed, import_ms })
             }
             FromTemplate::Spawned { token, pid } => {
@@ -411,6 +429,7 @@ impl<'a> Keeper<'a> {
                 Some(request) => self.reply(request, Err(format!("fork a kernel: {error}")), &[]),
                 None => Ok(()),
             },
+            FromTemplate::Still { .. } => Ok(()),
             FromTemplate::Broken { error } => {
                 self.template_problem = Some(error);
                 Ok(())
@@ -433,6 +452,13 @@ impl<'a> Keeper<'a> {
                 &[],
             )?;
         }
+        if std::mem::take(&mut self.thawing) {
+            let reason = self.template_problem.take();
+            let reason = reason.unwrap_or_else(|| "it ended before it was ready".into());
+            self.tell(&LauncherEvent::NotThawed { reason })?;
+            self.start_template();
+            return self.start_queued();
+        }
         let failed = self.template_started.elapsed() < TEMPLATE_MIN_LIFE;
         self.template_failures = if failed { self.template_failures + 1 } else { 0 };
         self.tell(&LauncherEvent::TemplateEnded)?;
@@ -454,7 +480,7 @@ impl<'a> Keeper<'a> {
     /// must not end running kernels.
     fn start_template(&mut self) {
         self.template_started = Instant::now();
-        match Template::start(self.launch, self.filters) {
+        match Template::start(self.launch, self.filters, false) {
             Ok(template) => self.template = Some(template),
             Err(error) => {
                 let problem = chain(&error);

@@ -20,11 +20,12 @@ use cellblock_jail::seccomp::Filters;
 use cellblock_jail::seccomp::staged::CompiledFilters;
 use cellblock_jail::{Error, Result, fds, probe, walled};
 
-use control::{Launch, LauncherEvent};
+use control::{FrozenOrder, Launch, LauncherEvent};
 
 mod adopt;
 mod bare;
 pub mod control;
+pub mod frozen;
 mod keeper;
 pub mod mounter;
 mod template;
@@ -32,6 +33,8 @@ mod transfer;
 
 /// Name (`argv[0]`) under which a host executes itself to become a launcher.
 pub const NAME: &str = "cellblock-launcher";
+/// The name of one that freezes a template, so that people can tell both apart.
+pub const FREEZER_NAME: &str = "cellblock-freezer";
 
 /// Runs the launcher on standard input; returns its exit code.
 pub fn run() -> i32 {
@@ -77,6 +80,9 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
         let trees = Trees::default();
         let status = bare::keep_and_wait(control, launch, &trees, "gVisor replaces namespaces")?;
         return Ok(exit_code(status));
+    }
+    if let Some(FrozenOrder::Freeze(place)) = &launch.frozen {
+        return frozen::make(launch, place);
     }
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
@@ -201,6 +207,15 @@ fn tree(launch: &Launch, filters: &CompiledFilters) -> KeepTree {
         binds.push(HostBind {
             source: layers.clone(),
             target: PathBuf::from("/opt/layers"),
+        });
+    }
+    // One that is removed meanwhile is not thawed.
+    if let Some(frozen) = &launch.frozen
+        && frozen.place().directory.is_dir()
+    {
+        binds.push(HostBind {
+            source: frozen.place().directory.clone(),
+            target: PathBuf::from(frozen::DIRECTORY),
         });
     }
     let mut files = package(launch);

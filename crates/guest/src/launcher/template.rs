@@ -8,10 +8,12 @@ use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Child, execute, spawn};
 use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::seccomp::staged::CompiledFilters;
-use cellblock_jail::{Result, fds};
+use cellblock_jail::{Error, Result, fds};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::control::Launch;
+use super::frozen::{self, FrozenPlace};
 
 /// Environment of the template, and after it of every kernel; the image can add to it.
 const ENVIRONMENT: [(&str, &str); 5] = [
@@ -53,6 +55,17 @@ pub(super) enum ToTemplate {
         /// The room's network.
         network: NetworkPolicy,
     },
+    /// Lets a thawed template continue.
+    Thaw {
+        /// Whether system calls of kernels are filtered.
+        filtered: bool,
+        /// Whether it installs the filters that they inherit.
+        installs: bool,
+        /// Whether a snapshot of the machine may be taken before a kernel's first message.
+        snapshot: bool,
+        /// Start and length of the memory that is left of its loader.
+        loader: [u64; 2],
+    },
     /// Turns one of its children into a kernel, so that its end is reported: a standby that has
     /// taken over.
     Adopt {
@@ -65,6 +78,11 @@ pub(super) enum ToTemplate {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromTemplate {
+    /// It waits to be written to a file.
+    Still {
+        /// Pid in the keep's pid namespace.
+        pid: i32,
+    },
     /// Its libraries are imported.
     Ready {
         /// Modules that failed to import, with the reason.
@@ -108,11 +126,12 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Starts the image's Python.
+    /// Starts the image's Python. With `frozen`, it waits to be written to a file once it has
+    /// imported the libraries.
     ///
     /// That of a root filesystem is somebody else's program: it has the filters before it runs, and
     /// cannot leave them out.
-    pub(super) fn start(launch: &Launch, filters: &CompiledFilters) -> Result<Self> {
+    pub(super) fn start(launch: &Launch, filters: &CompiledFilters, frozen: bool) -> Result<Self> {
         let (socket, theirs) = fds::packet_pair()?;
         let program = launch.image.program();
         let program = program.to_string_lossy();
@@ -125,10 +144,11 @@ impl Template {
         let installs = serde_json::to_string(&(filtered && !inherits))?;
         let filtered = serde_json::to_string(&filtered)?;
         let snapshot = serde_json::to_string(&launch.snapshot)?;
+        let frozen = serde_json::to_string(&frozen)?;
         let flags = launch.image.flags().iter().copied();
         let arguments: Vec<_> = std::iter::once(&*program)
             .chain(flags)
-            .chain([script, &modules, &filtered, &installs, &snapshot])
+            .chain([script, &modules, &filtered, &installs, &snapshot, &frozen])
             .map(c_string)
             .collect();
         let environment = command_environment(launch);
@@ -152,17 +172,48 @@ impl Template {
                 _ => "start the interpreter",
             };
             let broken = Err::<(), _>(error).during_on(action, &*program);
-            broken.inspect_err(|error| {
-                // SAFETY: the socket was just placed there, and nothing else in this process uses
-                // it.
-                let socket = unsafe { OwnedFd::from_raw_fd(3) };
-                let told = FromTemplate::Broken { error: chain(error) };
-                let _ = fds::send(&socket, &told, &[]);
-            })
+            broken.inspect_err(|error| report_broken(&own_socket(), error))
         })
         .during("start the template")?;
         Ok(Self { child, socket })
     }
+
+    /// Makes a template from a frozen one.
+    pub(super) fn thaw(launch: &Launch, place: &FrozenPlace) -> Result<Self> {
+        let (socket, theirs) = fds::packet_pair()?;
+        let filtered = launch.demands.of(Protection::Seccomp) != Demand::Disabled;
+        let first = ToTemplate::Thaw {
+            filtered,
+            installs: filtered,
+            snapshot: launch.snapshot,
+            loader: frozen::LOADER,
+        };
+        fds::send(&socket, &first, &[])?;
+        let child = spawn(0, None, || {
+            fds::close_all_but(&[theirs.as_raw_fd()])?;
+            fds::place(theirs, 3)?;
+            let error = frozen::become_frozen(place);
+            let socket = own_socket();
+            // Linux would drop the report if the other end's message was not read.
+            let _first = fds::receive::<IgnoredAny>(&socket);
+            report_broken(&socket, &error);
+            Err(error)
+        })
+        .during("thaw the template")?;
+        Ok(Self { child, socket })
+    }
+}
+
+/// Returns the control socket of a template that does not start.
+fn own_socket() -> OwnedFd {
+    // SAFETY: the socket was just placed there, and nothing else in this process uses it.
+    unsafe { OwnedFd::from_raw_fd(3) }
+}
+
+/// Sends why the calling process does not become a template.
+fn report_broken(socket: &OwnedFd, error: &Error) {
+    let told = FromTemplate::Broken { error: chain(error) };
+    let _ = fds::send(socket, &told, &[]);
 }
 
 /// Returns the environment of a room's commands.

@@ -20,6 +20,7 @@ mod endings;
 mod files;
 mod flood;
 mod forks;
+mod frozen;
 mod guard;
 mod hibernation;
 mod inputs;

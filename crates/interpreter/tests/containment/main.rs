@@ -12,6 +12,7 @@ mod checkpoints;
 mod commands;
 mod contained;
 mod forks;
+mod frozen;
 #[path = "../../../walls/tests/firecracker/image.rs"]
 mod lean_image;
 #[path = "../../../walls/tests/microvm/machine_image.rs"]

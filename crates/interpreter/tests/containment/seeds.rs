@@ -148,7 +148,7 @@ async fn text(session: &Session, expression: &str) -> String {
 }
 
 /// Returns the output of a cell that must complete.
-async fn printed(session: &Session, code: &str) -> String {
+pub(crate) async fn printed(session: &Session, code: &str) -> String {
     let ended = session.execute(code).await.unwrap();
     assert_eq!(ended.outcome, Outcome::Completed, "{code}: {ended:#?}");
     assert!(!ended.stdout.text.is_empty(), "{code}: {ended:#?}");

@@ -43,6 +43,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
         image: ImageTree::python(python, interpreter),
         layers: None,
         bytecode: None,
+        frozen: None,
         preload: vec!["json".to_owned()],
         spare_room: true,
         demands: Demands::default(),

@@ -9,7 +9,7 @@ use super::find::{self, ProcessStat};
 
 /// Directories in which sandboxes mount and people seldom do. Such a mount in the host's table would be one
 /// that got out of its namespace.
-const MOUNT_POINTS: [&str; 8] = [
+const MOUNT_POINTS: [&str; 9] = [
     "/workspace",
     "/tmp/data",
     "/tmp/output",
@@ -17,6 +17,7 @@ const MOUNT_POINTS: [&str; 8] = [
     "/opt/python",
     "/opt/layers",
     "/opt/cellblock",
+    "/opt/frozen",
     "/proc/kcore",
 ];
 

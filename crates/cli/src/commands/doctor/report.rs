@@ -75,6 +75,9 @@ pub(super) struct ImageState {
     pub(super) python: Option<String>,
     pub(super) packages: Option<usize>,
     pub(super) problem: Option<String>,
+    /// State of the frozen template, from which sandboxes start without importing libraries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) frozen: Option<String>,
 }
 
 impl ImageState {
@@ -86,6 +89,7 @@ impl ImageState {
             python: None,
             packages: None,
             problem: Some(problem),
+            frozen: None,
         }
     }
 }
@@ -253,6 +257,9 @@ impl Diagnosis {
             ),
         };
         field(text, "trial", &trial);
+        if let Some(frozen) = &image.frozen {
+            field(text, "frozen", &sanitize::line(frozen));
+        }
     }
 
     fn draw_next(&self, text: &mut String) {

@@ -31,6 +31,8 @@ _prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong
 _syscall = _libc.syscall
 _capset = _libc.capset
 _setrlimit = _libc.setrlimit
+_munmap = _libc.munmap
+_munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 class _Program(ctypes.Structure):
@@ -90,6 +92,11 @@ def _check(result: int, action: str) -> None:
 def enter_pid_namespace(namespace: int) -> None:
     """Puts the next fork into a pid namespace."""
     _check(_setns(namespace, _CLONE_NEWPID), "enter the pid namespace")
+
+
+def unmap(start: int, length: int) -> None:
+    """Removes memory through which this process was restored from a file."""
+    _check(_munmap(start, length), "unmap the loader")
 
 
 def lock_down(room: Room, filters: Filters) -> None:

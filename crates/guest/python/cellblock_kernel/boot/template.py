@@ -7,6 +7,10 @@ It never runs user code. It reads packets from the launcher, each a JSON documen
   ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
 - ``{"adopt": {pid}}`` turns a process of a room, whose parent is the template, into a kernel;
 - ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
+
+A template that is made to be frozen forks once, and the child sends ``{"still": {pid}}`` instead. It is written to a file while
+it waits. Each process that is made from that file continues with ``{"thaw": {filtered, installs, snapshot, loader}}`` and sends
+``ready``.
 """
 
 from __future__ import annotations
@@ -53,17 +57,16 @@ class Template:
         the template itself installs the filters that they inherit, because it does not have them yet, and `snapshot` whether a
         snapshot of the machine may be taken before a kernel's first message.
         """
-        self._snapshot = snapshot
+        self._filtered, self._installs, self._snapshot = filtered, installs, snapshot
         self._control = _socket.socket(fileno=control)
-        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         # In the order of their starts, in which the ends of several are reported, too.
         self._kernels: dict[int, None] = {}
         self._rests_until: float | None = None
-        self._own_filters = lockdown.Filters([_read(path) for path in _INHERITED if installs])
-        self._filters = {network: lockdown.Filters([_read(path)] if filtered else []) for network, path in _LAST.items()}
 
-    def prepare(self, modules: list[str]) -> None:
-        """Imports the image's libraries and reports it."""
+    def prepare(self, modules: list[str], frozen: bool = False) -> None:
+        """Imports the image's libraries and reports it; with `frozen`, only once the process was written to a file and made
+        again from that.
+        """
         started = time.monotonic()
         failed = warm.warm(modules)
         if modules:
@@ -71,10 +74,6 @@ class Template:
 
             libraries = rehearsal.LIBRARY_CELLS if {"pandas", "matplotlib.pyplot"} <= sys.modules.keys() else ()
             rehearsal.rehearse(main.answer, (*rehearsal.CELLS * _REHEARSALS, *libraries * 2))
-        # A handler alone could run just before a read blocks, and the child that ended would not be
-        # reaped until the next request. The descriptor wakes `poll`.
-        self._ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         gc.collect()
@@ -87,8 +86,44 @@ class Template:
         if modules:
             layout.join_mappings()
             heap.settle()
-        self._own_filters.install()
+        if frozen:
+            self._thaw()
+            started = time.monotonic()
+        self._open()
         self._send({"ready": {"failed": failed, "import_ms": round((time.monotonic() - started) * 1000)}})
+
+    def _thaw(self) -> None:
+        """Waits to be written to a file, and in each process that is made from that, for its first message."""
+        # Libraries have threads and open files here, as in every template, but not in its children. What works in
+        # a kernel works in a child of the child.
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            os._exit(0)
+        os.closerange(self._control.fileno() + 1, 1 << 16)
+        self._send({"still": {"pid": os.getpid()}})
+        # The launcher recognizes this call, which it repeats in the other process.
+        ready = select.poll()
+        ready.register(self._control, select.POLLIN)
+        ready.poll()
+        body = self._control.recv(_MAX_PACKET)
+        if not body:
+            sys.exit(0)
+        thaw = json.loads(body)["thaw"]
+        self._filtered, self._installs, self._snapshot = thaw["filtered"], thaw["installs"], thaw["snapshot"]
+        lockdown.unmap(*thaw["loader"])
+
+    def _open(self) -> None:
+        """Opens what a file cannot hold: descriptors, and the filters of this launcher's policy."""
+        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        # A handler alone could run just before a read blocks, and the child that ended would not be
+        # reaped until the next request. The descriptor wakes `poll`.
+        self._ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self._filters = {
+            network: lockdown.Filters([_read(path)] if self._filtered else []) for network, path in _LAST.items()
+        }
+        lockdown.Filters([_read(path) for path in _INHERITED if self._installs]).install()
 
     def serve(self) -> None:
         """Answers the launcher until it closes the socket."""
@@ -216,9 +251,9 @@ def _keep_only(channel: int, spare: int) -> None:
     os.closerange(_SPARE + 1, 1 << 16)
 
 
-def run(control: int, modules: list[str], filtered: bool, installs: bool, snapshot: bool) -> None:
+def run(control: int, modules: list[str], filtered: bool, installs: bool, snapshot: bool, frozen: bool) -> None:
     """Runs a template until the launcher closes the socket."""
     template = Template(control, filtered, installs, snapshot)
-    template.prepare(modules)
+    template.prepare(modules, frozen)
     template.serve()
     sys.exit(0)

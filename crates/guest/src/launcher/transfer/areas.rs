@@ -11,7 +11,7 @@ const MAX_LIST: usize = 32 * 1024 * 1024;
 
 /// Source of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AreaBacking {
+pub(in crate::launcher) enum AreaBacking {
     /// Memory of the process, including its heap.
     Memory,
     /// Its stack, which grows.
@@ -24,19 +24,19 @@ pub(super) enum AreaBacking {
 
 /// A range of addresses with one backing and one protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Area {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) protection: i32,
-    pub(super) shared: bool,
-    pub(super) offset: u64,
-    pub(super) backing: AreaBacking,
-    pub(super) is_heap: bool,
+pub(in crate::launcher) struct Area {
+    pub(in crate::launcher) start: u64,
+    pub(in crate::launcher) end: u64,
+    pub(in crate::launcher) protection: i32,
+    pub(in crate::launcher) shared: bool,
+    pub(in crate::launcher) offset: u64,
+    pub(in crate::launcher) backing: AreaBacking,
+    pub(in crate::launcher) is_heap: bool,
 }
 
 impl Area {
     /// Reads the mappings of a process.
-    pub(super) fn read(pid: i32) -> MoveResult<Vec<Self>> {
+    pub(in crate::launcher) fn read(pid: i32) -> MoveResult<Vec<Self>> {
         let path = format!("/proc/{pid}/maps");
         let list = std::fs::read(&path).during_on("read", &path)?;
         if list.len() > MAX_LIST {
@@ -143,22 +143,22 @@ impl Area {
 
 /// Steps that make the mappings of one process equal to another's.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(in crate::launcher) struct Plan {
     /// Ranges to unmap.
-    pub(super) gone: Vec<(u64, u64)>,
+    pub(in crate::launcher) gone: Vec<(u64, u64)>,
     /// Areas to map, and whether they are below the stack.
-    pub(super) new: Vec<Area>,
+    pub(in crate::launcher) new: Vec<Area>,
     /// Areas whose protection changes.
-    pub(super) protect: Vec<Area>,
+    pub(in crate::launcher) protect: Vec<Area>,
 }
 
 impl Plan {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::launcher) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Compares the mappings that are wanted with those that exist. Both are sorted.
-    pub(super) fn of(wanted: &[Area], there: &[Area]) -> MoveResult<Self> {
+    pub(in crate::launcher) fn of(wanted: &[Area], there: &[Area]) -> MoveResult<Self> {
         let mut plan = Self::default();
         let mut edges: Vec<u64> = wanted
             .iter()
@@ -221,7 +221,7 @@ fn extend(areas: &mut Vec<Area>, area: Area) {
 }
 
 /// Returns the end of the heap.
-pub(super) fn heap_end(areas: &[Area]) -> Option<u64> {
+pub(in crate::launcher) fn heap_end(areas: &[Area]) -> Option<u64> {
     areas
         .iter()
         .filter(|area| area.is_heap)

@@ -21,13 +21,13 @@ use cellblock_jail::Error;
 use cellblock_protocol::Obstacle;
 
 #[cfg(target_arch = "x86_64")]
-mod areas;
+pub(super) mod areas;
 #[cfg(target_arch = "x86_64")]
 mod mappings;
 #[cfg(target_arch = "x86_64")]
-mod pages;
+pub(super) mod pages;
 #[cfg(target_arch = "x86_64")]
-mod tracee;
+pub(super) mod tracee;
 
 /// Number of the channel of a fresh kernel.
 #[cfg(target_arch = "x86_64")]

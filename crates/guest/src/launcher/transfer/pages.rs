@@ -35,7 +35,12 @@ enum PageStep {
 }
 
 /// Copies every page of the areas that differs.
-pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[OwnedFd; 2]>) -> Result<()> {
+pub(in crate::launcher) fn copy(
+    from: &Tracee,
+    to: &Tracee,
+    areas: &[Area],
+    shown: Option<&[OwnedFd; 2]>,
+) -> Result<()> {
     let own = [pagemap(from.pid)?, pagemap(to.pid)?];
     let pagemaps = shown.unwrap_or(&own);
     let mut entries = [vec![0_u64; PART], vec![0_u64; PART]];
@@ -101,7 +106,7 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
 }
 
 /// Checks that both have the same content, wherever one of them has pages of its own.
-pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> {
+pub(in crate::launcher) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> {
     let pagemaps = [pagemap(from.pid)?, pagemap(to.pid)?];
     let size = PART * PAGE;
     let mut contents = [vec![0_u8; size], vec![0_u8; size]];
@@ -134,10 +139,38 @@ pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> 
     Ok(())
 }
 
+/// Lists the ranges of pages that a process has itself, whatever is mapped there. Gaps of at most
+/// `gap` bytes belong to them.
+pub(in crate::launcher) fn own_ranges(pid: i32, start: u64, end: u64, gap: u64) -> Result<Vec<(u64, u64)>> {
+    let pagemap = pagemap(pid)?;
+    let mut entries = vec![0_u64; PART];
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut at = start;
+    while at < end {
+        let count = pages_of_part(at, end);
+        let entries = &mut entries[..count];
+        read_entries(&pagemap, at, entries)?;
+        for entry in entries {
+            if is_own(*entry) {
+                match ranges.last_mut() {
+                    Some(last) if at - last.1 <= gap => last.1 = at + STEP,
+                    _ => ranges.push((at, at + STEP)),
+                }
+            }
+            at += STEP;
+        }
+    }
+    Ok(ranges)
+}
+
+/// Returns whether a page is not one of a file that is mapped there.
+fn is_own(entry: u64) -> bool {
+    entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0
+}
+
 /// Decides what to do with a page, by its entries in both.
 fn step(one: u64, two: u64, shown: bool) -> PageStep {
-    let memory = |entry: u64| entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0;
-    if !memory(one) && !memory(two) {
+    if !is_own(one) && !is_own(two) {
         // Untouched, or unchanged content of one file.
         PageStep::Skip
     } else if one & two & PRESENT == 0 {

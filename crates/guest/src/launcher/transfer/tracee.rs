@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{CHANNEL, MoveResult, Process};
 
-pub(super) type Registers = libc::user_regs_struct;
+pub(in crate::launcher) type Registers = libc::user_regs_struct;
 
 /// Maximum time for a process to become idle.
 const IDLE_LIMIT: Duration = Duration::from_secs(15);
@@ -31,15 +31,15 @@ const XSTATE: usize = 64 * 1024;
 
 /// A process that is traced.
 #[derive(Debug)]
-pub(super) struct Tracee {
-    pub(super) pid: i32,
-    pub(super) memory: File,
+pub(in crate::launcher) struct Tracee {
+    pub(in crate::launcher) pid: i32,
+    pub(in crate::launcher) memory: File,
     registers: Option<Registers>,
 }
 
 impl Tracee {
     /// Begins to trace a process. With `kill` it ends if this process ends before it [lets go](Self::let_go).
-    pub(super) fn seize(process: &Process, kill: bool) -> Result<Self> {
+    pub(in crate::launcher) fn seize(process: &Process, kill: bool) -> Result<Self> {
         let pid = process.pid;
         let kills = if kill { libc::PTRACE_O_EXITKILL } else { 0 };
         let options = usize::try_from(libc::PTRACE_O_TRACESYSGOOD | kills).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Tracee {
 
     /// Stops it while it waits for a message on a socket, without other threads. A fresh kernel
     /// that still rehearses has one.
-    pub(super) fn stop_on(mut self, socket: u32) -> MoveResult<(Self, Registers)> {
+    pub(in crate::launcher) fn stop_on(mut self, socket: u32) -> MoveResult<(Self, Registers)> {
         let end = Instant::now() + IDLE_LIMIT;
         loop {
             // SAFETY: the call takes no pointers.
@@ -139,7 +139,7 @@ impl Tracee {
     }
 
     /// Lets it execute a system call, below its own filters.
-    pub(super) fn call(&self, number: i64, arguments: [u64; 6]) -> Result<Result<u64, i32>> {
+    pub(in crate::launcher) fn call(&self, number: i64, arguments: [u64; 6]) -> Result<Result<u64, i32>> {
         let Some(mut registers) = self.registers else {
             return Err(Error::Child("the kernel is not stopped".into()));
         };
@@ -165,19 +165,24 @@ impl Tracee {
     }
 
     /// The same for a call that must succeed.
-    pub(super) fn must(&self, action: &'static str, number: i64, arguments: [u64; 6]) -> Result<u64> {
+    pub(in crate::launcher) fn must(
+        &self,
+        action: &'static str,
+        number: i64,
+        arguments: [u64; 6],
+    ) -> Result<u64> {
         let result = self.call(number, arguments)?;
         result.map_err(io::Error::from_raw_os_error).during(action)
     }
 
     /// Reads memory. Through its file, because `process_vm_readv` makes Linux copy a page first
     /// that the process shares with another.
-    pub(super) fn read(&self, at: u64, content: &mut [u8]) -> Result<()> {
+    pub(in crate::launcher) fn read(&self, at: u64, content: &mut [u8]) -> Result<()> {
         self.memory.read_exact_at(content, at).during("read memory")
     }
 
     /// Writes memory, whatever the process itself may do with it.
-    pub(super) fn write(&self, at: u64, content: &[u8]) -> Result<()> {
+    pub(in crate::launcher) fn write(&self, at: u64, content: &[u8]) -> Result<()> {
         let length = content.len();
         let here = libc::iovec {
             iov_base: content.as_ptr().cast_mut().cast(),
@@ -201,14 +206,14 @@ impl Tracee {
     }
 
     /// Lets Linux back untouched memory by a large page, if it has them: that is one fault, and not hundreds.
-    pub(super) fn back_by_large_page(&self, at: u64, length: usize) -> Result<()> {
+    pub(in crate::launcher) fn back_by_large_page(&self, at: u64, length: usize) -> Result<()> {
         let advice = u64::from(libc::MADV_HUGEPAGE.cast_unsigned());
         let _unavailable = self.call(libc::SYS_madvise, [at, length as u64, advice, 0, 0, 0])?;
         Ok(())
     }
 
     /// Returns how many filters of system calls it has.
-    pub(super) fn filters(&self) -> Result<Option<u32>> {
+    pub(in crate::launcher) fn filters(&self) -> Result<Option<u32>> {
         self.status("Seccomp_filters:")
     }
 
@@ -221,7 +226,7 @@ impl Tracee {
     }
 
     /// Checks that the C library keeps the id of the thread where it is expected.
-    pub(super) fn check_thread_id(&self, registers: &Registers, inside: u32) -> MoveResult<()> {
+    pub(in crate::launcher) fn check_thread_id(&self, registers: &Registers, inside: u32) -> MoveResult<()> {
         let mut id = [0; 4];
         let read = self
             .memory
@@ -234,14 +239,14 @@ impl Tracee {
     }
 
     /// Sets that id.
-    pub(super) fn set_thread_id(&self, registers: &Registers, inside: u32) -> Result<()> {
+    pub(in crate::launcher) fn set_thread_id(&self, registers: &Registers, inside: u32) -> Result<()> {
         let place = registers.fs_base.wrapping_add(THREAD_ID);
         let written = self.memory.write_all_at(&inside.to_ne_bytes(), place);
         written.during("write the id of a thread")
     }
 
     /// Makes its channel, which is the only way to it, the socket of the copy.
-    pub(super) fn place_socket(&self, number: u32) -> MoveResult<()> {
+    pub(in crate::launcher) fn place_socket(&self, number: u32) -> MoveResult<()> {
         let (channel, spare) = (u64::from(CHANNEL), u64::from(SPARE));
         let wanted = u64::from(number);
         if wanted <= 2 {
@@ -265,22 +270,12 @@ impl Tracee {
 
     /// Gives it the registers and the signal mask of the copy, with which it begins the system call
     /// again in which the copy waits.
-    pub(super) fn become_copy_of(&self, copy: &Self, registers: &Registers) -> Result<()> {
-        let mut extended = vec![0_u64; XSTATE / 8];
+    pub(in crate::launcher) fn become_copy_of(&self, copy: &Self, registers: &Registers) -> Result<()> {
+        let mut extended = copy.read_extended()?;
         let mut part = libc::iovec {
             iov_base: extended.as_mut_ptr().cast(),
-            iov_len: XSTATE,
+            iov_len: extended.len() * 8,
         };
-        // SAFETY: the call fills at most the length that the vector has, and stores how much it was.
-        unsafe {
-            ptrace(
-                libc::PTRACE_GETREGSET,
-                copy.pid,
-                NT_X86_XSTATE,
-                &raw mut part as usize,
-            )
-        }
-        .during("read extended registers")?;
         // SAFETY: the call reads that much.
         unsafe {
             ptrace(
@@ -291,11 +286,8 @@ impl Tracee {
             )
         }
         .during("write extended registers")?;
-        let mut mask = 0_u64;
-        // SAFETY: the call fills 8 bytes, one of our locals.
-        unsafe { ptrace(libc::PTRACE_GETSIGMASK, copy.pid, 8, &raw mut mask as usize) }
-            .during("read a signal mask")?;
-        // SAFETY: the call reads them.
+        let mut mask = copy.read_mask()?;
+        // SAFETY: the call reads 8 bytes, one of our locals.
         unsafe { ptrace(libc::PTRACE_SETSIGMASK, self.pid, 8, &raw mut mask as usize) }
             .during("write a signal mask")?;
         let again = Registers {
@@ -307,8 +299,81 @@ impl Tracee {
         self.write_registers(&again)
     }
 
+    /// Reads the registers that are not general ones, in the form of `xsave`.
+    pub(in crate::launcher) fn read_extended(&self) -> Result<Vec<u64>> {
+        let mut extended = vec![0_u64; XSTATE / 8];
+        let mut part = libc::iovec {
+            iov_base: extended.as_mut_ptr().cast(),
+            iov_len: XSTATE,
+        };
+        // SAFETY: the call fills at most the length that the vector has, and stores how much it was.
+        unsafe {
+            ptrace(
+                libc::PTRACE_GETREGSET,
+                self.pid,
+                NT_X86_XSTATE,
+                &raw mut part as usize,
+            )
+        }
+        .during("read extended registers")?;
+        extended.truncate(part.iov_len / 8);
+        Ok(extended)
+    }
+
+    /// Reads the mask of blocked signals.
+    pub(in crate::launcher) fn read_mask(&self) -> Result<u64> {
+        let mut mask = 0_u64;
+        // SAFETY: the call fills 8 bytes, one of our locals.
+        unsafe { ptrace(libc::PTRACE_GETSIGMASK, self.pid, 8, &raw mut mask as usize) }
+            .during("read a signal mask")?;
+        Ok(mask)
+    }
+
+    /// Returns the address and length of its list of robust locks.
+    pub(in crate::launcher) fn robust_list(&self) -> Result<(u64, u64)> {
+        let (mut list, mut length) = (0_u64, 0_u64);
+        // SAFETY: the call fills two of our locals.
+        let read = unsafe {
+            libc::syscall(
+                libc::SYS_get_robust_list,
+                self.pid,
+                &raw mut list,
+                &raw mut length,
+            )
+        };
+        if read == 0 {
+            return Ok((list, length));
+        }
+        Err(io::Error::last_os_error()).during("read the list of robust locks")
+    }
+
+    /// Returns the address, length and signature of its area of restartable sequences; zeros if it has
+    /// none.
+    pub(in crate::launcher) fn restartable(&self) -> Result<(u64, u32, u32)> {
+        /// `linux/ptrace.h`
+        const GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+        let mut found = [0_u32; 6];
+        // SAFETY: the call fills at most the length that it is given, that of one of our locals.
+        unsafe {
+            ptrace(
+                GET_RSEQ_CONFIGURATION,
+                self.pid,
+                size_of_val(&found),
+                &raw mut found as usize,
+            )
+        }
+        .during("read restartable sequences")?;
+        let [low, high, length, signature, ..] = found;
+        Ok((u64::from(low) | u64::from(high) << 32, length, signature))
+    }
+
+    /// Returns where the C library keeps the id of the thread.
+    pub(in crate::launcher) const fn thread_id_at(registers: &Registers) -> u64 {
+        registers.fs_base.wrapping_add(THREAD_ID)
+    }
+
     /// Lets it continue.
-    pub(super) fn let_go(self) {
+    pub(in crate::launcher) fn let_go(self) {
         // SAFETY: the call takes two numbers. A process that has ended is not traced any more.
         let _ = unsafe { ptrace(libc::PTRACE_DETACH, self.pid, 0, 0) };
     }

@@ -61,6 +61,7 @@ async fn compile(config: &ProcessConfig) -> Result<Vec<u8>> {
     let alone = ProcessConfig {
         bytecode: None,
         preload: Vec::new(),
+        frozen: None,
         spare_room: false,
         ..config.clone()
     };

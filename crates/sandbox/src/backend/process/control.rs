@@ -193,6 +193,10 @@ impl Owner {
                 tracing::warn!(reason, "cannot start a template");
                 self.warm.send_replace(Some(Err(reason)));
             }
+            LauncherEvent::NotThawed { reason } => {
+                tracing::warn!(reason, "cannot use the frozen template; it will be made again");
+                self.shared.discard_frozen();
+            }
             LauncherEvent::TemplateEnded => tracing::warn!("template ended"),
             LauncherEvent::Started { .. } | LauncherEvent::Refused { .. } => {
                 tracing::warn!("unexpected packet from the launcher");

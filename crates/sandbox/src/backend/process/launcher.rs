@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use cellblock_guest::launcher::NAME;
 use cellblock_guest::launcher::control::{Launch, LauncherEvent, LauncherReply, Operation};
+use cellblock_guest::launcher::frozen::FrozenPlace;
 use cellblock_jail::fds;
 use cellblock_jail::protection::Report;
 use parking_lot::Mutex;
@@ -56,6 +57,8 @@ struct LauncherProcess {
     pid: Option<u32>,
     executable: PathBuf,
     rooms: u32,
+    /// Place of the frozen template that it thaws.
+    frozen: Option<FrozenPlace>,
     _ids: Option<OwnedFd>,
 }
 
@@ -63,9 +66,18 @@ struct LauncherProcess {
 pub(super) struct LauncherState {
     /// Ends of kernels, by number. Both the report and the request may come first.
     ends: Mutex<HashMap<u64, watch::Sender<Option<ProcessEnd>>>>,
+    /// Place of the frozen template that the launcher thaws.
+    frozen: Option<FrozenPlace>,
 }
 
 impl LauncherState {
+    /// Removes the frozen template, which cannot be used, so that the next start makes it anew.
+    pub(super) fn discard_frozen(&self) {
+        if let Some(frozen) = &self.frozen {
+            frozen.discard();
+        }
+    }
+
     pub(super) fn end_of(&self, kernel: u64) -> watch::Sender<Option<ProcessEnd>> {
         self.lock()
             .entry(kernel)
@@ -114,6 +126,7 @@ impl Launcher {
             pid,
             executable: executable.to_owned(),
             rooms: launch.ids.rooms(),
+            frozen: launch.frozen.as_ref().map(|order| order.place().clone()),
             _ids: ids,
         };
         let ended = async move {
@@ -143,7 +156,10 @@ impl Launcher {
         )]
         let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);
-        let shared = Arc::new(LauncherState::default());
+        let shared = Arc::new(LauncherState {
+            frozen: process.frozen.clone(),
+            ..LauncherState::default()
+        });
         let owner = Owner::new(control, Arc::clone(&shared), warm_sender);
         tokio::spawn(owner.run(queue, ended));
         Ok(Self {

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_guest::launcher::control::Launch;
+use cellblock_jail::ids::KeepIds;
 use parking_lot::Mutex;
 
 use super::launcher::Launcher;
-use super::{ProcessConfig, ids};
+use super::{ProcessConfig, frozen, ids};
 use crate::error::Result;
 
 /// Starts launchers, one at a time.
@@ -62,7 +63,14 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
     } else {
         ids::choose()?
     };
-    let launch = Launch {
+    let mut launch = describe(config, ids);
+    frozen::prepare(config, &mut launch);
+    Launcher::start(config.launcher.as_deref(), &launch, held).await
+}
+
+/// Returns the first packet of a launcher.
+pub(super) fn describe(config: &ProcessConfig, ids: KeepIds) -> Launch {
+    Launch {
         ids,
         demands: config.demands.clone(),
         image: config.image.clone(),
@@ -72,8 +80,8 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
         scratch: scratch(config),
         walled: config.walled,
         snapshot: config.snapshot,
-    };
-    Launcher::start(config.launcher.as_deref(), &launch, held).await
+        frozen: None,
+    }
 }
 
 /// Returns the parent directory for rooms without namespaces: beside the layers, in the data

@@ -15,6 +15,7 @@ use crate::limits::Limits;
 
 mod bytecode;
 mod control;
+mod frozen;
 mod ids;
 mod launcher;
 mod launchers;
@@ -26,6 +27,7 @@ mod slots;
 use launchers::Launchers;
 use rooms::Rooms;
 
+pub use frozen::{FrozenConfig, FrozenState};
 pub use ids::preview as preview_ids;
 
 /// Configuration of a process backend.
@@ -40,6 +42,8 @@ pub struct ProcessConfig {
     pub bytecode: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
+    /// Frozen template of the image, which is used if it exists and otherwise made in the background.
+    pub frozen: Option<FrozenConfig>,
     /// Whether a spare room is created whenever one is taken.
     pub spare_room: bool,
     /// The policy's demand for each protection.
@@ -79,6 +83,18 @@ impl ProcessBackend {
         Ok(Self {
             rooms: Arc::new(Rooms::new(Launchers::start(config).await?, config.spare_room)),
         })
+    }
+
+    /// Returns the state of the frozen template that a start with this configuration would use.
+    pub fn frozen(config: &ProcessConfig) -> FrozenState {
+        frozen::state(config)
+    }
+
+    /// Makes that frozen template if there is none, instead of leaving that to the next start;
+    /// returns its state.
+    pub async fn freeze(config: &ProcessConfig) -> Result<FrozenState> {
+        bytecode::prepare(config).await;
+        frozen::make(config).await
     }
 
     /// Returns the modules of the image that the template failed to import, with reasons; empty
