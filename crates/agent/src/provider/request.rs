@@ -100,10 +100,10 @@ pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> 
 /// call and its output.
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {
     // Without tools, as in a request for a summary, no turn has converted them.
-    let items = searches_as_functions(items.to_vec(), described);
+    let items = without_programs(searches_as_functions(items.to_vec(), described));
     let mut plain = Vec::with_capacity(items.len());
-    let approvals = ApprovalAnswers::of(items);
-    for (index, item) in without_programs(items.to_vec()).iter().enumerate() {
+    let approvals = ApprovalAnswers::of(&items);
+    for (index, item) in items.iter().enumerate() {
         match item {
             Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
             Item::McpCall(call) => plain.extend(called(call, index)),

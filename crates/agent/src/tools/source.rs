@@ -84,6 +84,7 @@ impl Source {
             allowed: None,
             named: false,
             requested: false,
+            approval: ApprovalRule::NEVER,
             deferred: false,
         }
     }

@@ -81,7 +81,10 @@ impl ResponseBuilder<'_> {
                     let known = self.catalog.names(server_label, name.as_deref());
                     names.extend(known.filter(|name| self.is_deferred(name)).map(str::to_owned));
                 }
-                ToolName::CodeInterpreter | ToolName::Shell | ToolName::ApplyPatch => {}
+                ToolName::CodeInterpreter
+                | ToolName::Shell
+                | ToolName::ApplyPatch
+                | ToolName::ProgrammaticToolCalling => {}
             }
         }
         self.deferral.load(names);

@@ -146,7 +146,6 @@ impl ResponseBuilder<'_> {
             Tool::ApplyPatch { .. } => vec![patch::function()],
             Tool::LocalShell => vec![LocalShellAction::function()],
             Tool::ProgrammaticToolCalling => vec![program::function(&self.of_code)],
-            Tool::Mcp(_) => Vec::new(),
             // The search comes after the tools that are always offered.
             Tool::Mcp(_) | Tool::ToolSearch(_) => Vec::new(),
         });

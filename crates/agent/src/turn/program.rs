@@ -100,6 +100,7 @@ pub(super) fn function(functions: &[CodeFunction]) -> Function {
         strict: None,
         output_schema: None,
         allowed_callers: None,
+        defer_loading: false,
     }
 }
 

@@ -20,7 +20,7 @@ pub enum CallKind {
 }
 
 /// All kinds except functions.
-const KINDS: [CallKind; 5] = [
+const KINDS: [CallKind; 6] = [
     CallKind::Shell,
     CallKind::Patch,
     CallKind::Custom,

@@ -165,66 +165,7 @@ impl Order {
             let id = item["id"].as_str().unwrap_or_default().to_owned();
             demand!(!id.is_empty() && self.ids.insert(id.clone()), "no id of its own");
             let kind = item["type"].as_str().unwrap_or_default().to_owned();
-            let empty = match kind.as_str() {
-                "message" => item["content"] == serde_json::json!([]),
-                "function_call" => {
-                    item["arguments"] == "" && item["name"].is_string() && item["call_id"].is_string()
-                }
-                "reasoning" => item["summary"] == serde_json::json!([]),
-                "code_interpreter_call" => {
-                    item["code"] == ""
-                        && item["container_id"].is_string()
-                        && item.get("outputs") == Some(&Value::Null)
-                }
-                "shell_call" => {
-                    item["action"]["commands"] == serde_json::json!([])
-                        && item["action"].get("timeout_ms").is_some()
-                        && item["action"].get("max_output_length").is_some()
-                        && item["environment"]["type"].is_string()
-                }
-                "local_shell_call" => item["action"]["command"].is_array(),
-                "compaction" => item["encrypted_content"] == "",
-                "tool_search_call" => {
-                    item["arguments"].is_object()
-                        && item.get("call_id").is_some()
-                        && item["execution"].is_string()
-                }
-                "tool_search_output" => {
-                    item["tools"] == serde_json::json!([])
-                        && item.get("call_id").is_some()
-                        && item["execution"].is_string()
-                }
-                "custom_tool_call" => item["input"] == "" && item["name"].is_string(),
-                "apply_patch_call" => {
-                    let operation = &item["operation"];
-                    operation["path"].is_string()
-                        && (operation["diff"] == "" || operation["type"] == "delete_file")
-                }
-                "shell_call_output" => {
-                    item["output"] == serde_json::json!([]) && item.get("max_output_length").is_some()
-                }
-                "program" => item["code"].is_string() && item["fingerprint"].is_string(),
-                "program_output" => item["result"].is_string() && item["status"] != "in_progress",
-                "mcp_list_tools" => {
-                    item["tools"] == serde_json::json!([])
-                        && item["server_label"].is_string()
-                        && item.get("error").is_none()
-                }
-                "mcp_approval_request" => {
-                    let keys = ["server_label", "name", "arguments"];
-                    keys.iter().all(|key| item[key].is_string())
-                }
-                "mcp_call" => {
-                    let null = |key: &str| item.get(key) == Some(&Value::Null);
-                    item["arguments"] == ""
-                        && item["name"].is_string()
-                        && item["server_label"].is_string()
-                        && null("output")
-                        && null("error")
-                }
-                _ => false,
-            };
-            demand!(empty, "not as an item begins");
+            demand!(is_beginning(&kind, item), "not as an item begins");
             let call_id = item["call_id"].clone();
             let same = |other: &ReportedItem| other.kind == kind && other.call_id == call_id;
             demand!(
@@ -459,7 +400,7 @@ impl ReportedItem {
                 | ("code_interpreter_call" | "mcp_call", "failed")
                 // Code that waits for its client ends in another response.
                 | ("code_interpreter_call", "in_progress" | "interpreting")
-                | ("mcp_list_tools" | "mcp_approval_request" | "compaction", "")
+                | ("mcp_list_tools" | "mcp_approval_request" | "compaction" | "program", "")
         );
         demand!(legal, "not a final status");
         demand!(self.parts.iter().all(|part| !part.2), "a part is open");
@@ -501,7 +442,6 @@ impl ReportedItem {
                 self.reached == Some("compacting") && item["encrypted_content"] != "",
                 "a compaction without an event"
             ),
-            "local_shell_call" => demand!(item["call_id"] == self.call_id, "another call"),
             "local_shell_call" | "tool_search_call" => {
                 demand!(item["call_id"] == self.call_id, "another call");
             }
@@ -523,25 +463,7 @@ impl ReportedItem {
                 demand!(self.reached == Some(end), "{end} without an event");
                 demand!(failed || item.get("error").is_none(), "an error that is null");
             }
-            "mcp_call" => {
-                demand!(
-                    self.text_done && item["arguments"] == self.text,
-                    "arguments without an event"
-                );
-                let (output, error) = (item["output"].is_string(), item["error"]["type"].is_string());
-                let end = if status == "completed" {
-                    "completed"
-                } else {
-                    "failed"
-                };
-                demand!(self.reached == Some(end), "{end} without an event");
-                let holds = match status {
-                    "completed" => output && !error,
-                    "failed" => error && !output,
-                    _ => !output && !error,
-                };
-                demand!(holds, "{status}, and another outcome");
-            }
+            "mcp_call" => self.end_of_tool(item, status)?,
             _ => {
                 let parts = item["content"].as_array().map_or(&[][..], Vec::as_slice);
                 let told = self.parts.iter().map(|part| part.1.as_str());
@@ -556,5 +478,84 @@ impl ReportedItem {
         }
         self.done = Some(item.clone());
         Ok(())
+    }
+
+    fn end_of_tool(&self, item: &Value, status: &str) -> Result<(), String> {
+        demand!(
+            self.text_done && item["arguments"] == self.text,
+            "arguments without an event"
+        );
+        let (output, error) = (item["output"].is_string(), item["error"]["type"].is_string());
+        let end = if status == "completed" {
+            "completed"
+        } else {
+            "failed"
+        };
+        demand!(self.reached == Some(end), "{end} without an event");
+        let holds = match status {
+            "completed" => output && !error,
+            "failed" => error && !output,
+            _ => !output && !error,
+        };
+        demand!(holds, "{status}, and another outcome");
+        Ok(())
+    }
+}
+
+/// Returns whether an item is as one of its kind begins.
+fn is_beginning(kind: &str, item: &Value) -> bool {
+    match kind {
+        "message" => item["content"] == serde_json::json!([]),
+        "function_call" => item["arguments"] == "" && item["name"].is_string() && item["call_id"].is_string(),
+        "reasoning" => item["summary"] == serde_json::json!([]),
+        "code_interpreter_call" => {
+            item["code"] == ""
+                && item["container_id"].is_string()
+                && item.get("outputs") == Some(&Value::Null)
+        }
+        "shell_call" => {
+            item["action"]["commands"] == serde_json::json!([])
+                && item["action"].get("timeout_ms").is_some()
+                && item["action"].get("max_output_length").is_some()
+                && item["environment"]["type"].is_string()
+        }
+        "local_shell_call" => item["action"]["command"].is_array(),
+        "compaction" => item["encrypted_content"] == "",
+        "tool_search_call" => {
+            item["arguments"].is_object() && item.get("call_id").is_some() && item["execution"].is_string()
+        }
+        "tool_search_output" => {
+            item["tools"] == serde_json::json!([])
+                && item.get("call_id").is_some()
+                && item["execution"].is_string()
+        }
+        "custom_tool_call" => item["input"] == "" && item["name"].is_string(),
+        "apply_patch_call" => {
+            let operation = &item["operation"];
+            operation["path"].is_string() && (operation["diff"] == "" || operation["type"] == "delete_file")
+        }
+        "shell_call_output" => {
+            item["output"] == serde_json::json!([]) && item.get("max_output_length").is_some()
+        }
+        "program" => item["code"].is_string() && item["fingerprint"].is_string(),
+        "program_output" => item["result"].is_string() && item["status"] != "in_progress",
+        "mcp_list_tools" => {
+            item["tools"] == serde_json::json!([])
+                && item["server_label"].is_string()
+                && item.get("error").is_none()
+        }
+        "mcp_approval_request" => {
+            let keys = ["server_label", "name", "arguments"];
+            keys.iter().all(|key| item[key].is_string())
+        }
+        "mcp_call" => {
+            let null = |key: &str| item.get(key) == Some(&Value::Null);
+            item["arguments"] == ""
+                && item["name"].is_string()
+                && item["server_label"].is_string()
+                && null("output")
+                && null("error")
+        }
+        _ => false,
     }
 }

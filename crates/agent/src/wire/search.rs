@@ -112,6 +112,7 @@ pub(crate) fn searches_as_functions(
         Item::ToolSearchOutput(output) => {
             let functions: Vec<_> = output.tools.iter().flat_map(&describe).collect();
             Some(Item::FunctionCallOutput(FunctionCallOutput {
+                caller: None,
                 id: output.id,
                 status: output.status,
                 call_id: output.call_id.or_else(|| pairs.remove(&place))?,

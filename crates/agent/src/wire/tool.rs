@@ -115,8 +115,8 @@ impl Tool {
             | Self::Shell { .. }
             | Self::ApplyPatch { .. }
             | Self::LocalShell
-            | Self::ProgrammaticToolCalling => Some(self.name()),
-            Self::ToolSearch(_) => Some(self.name()),
+            | Self::ProgrammaticToolCalling
+            | Self::ToolSearch(_) => Some(self.name()),
             Self::Function(_) | Self::Custom(_) | Self::Mcp(_) | Self::Namespace(_) => None,
         }
     }

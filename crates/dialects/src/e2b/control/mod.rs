@@ -17,7 +17,7 @@ mod snapshots;
 mod templates;
 
 use axum::Router;
-use axum::routing::{any, get, post, put};
+use axum::routing::{get, post, put};
 
 pub(super) use answer::{ENVD_VERSION, iso, processors};
 pub(super) use create::shared;

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::super::error::{Answer, Problem};
 use super::super::volumes::VolumeMount;
-use super::network::NetworkConfig;
 use super::network_request::NetworkConfig;
 use crate::bounded::{BoundedDescription, BoundedName};
 
