@@ -53,7 +53,8 @@ pub(crate) enum ClientAsker {
     Nobody,
     /// A request on the client's connection.
     Connection(Peer<RoleServer>),
-    /// An answer that requires the client to make the call again.
+    /// An answer that requires the client to make the call again. While the call has this, it does
+    /// not become a task.
     Answer(mpsc::Sender<ClientQuestion>),
 }
 
