@@ -1,6 +1,6 @@
 //! Cells whose code can make calls that need approval: they are rehearsed, and a person is asked.
 
-use cellblock_interpreter::session::checkpoints::rehearsals::{Rehearsal, UNFINISHED};
+use cellblock_interpreter::session::checkpoints::rehearsals::Rehearsal;
 use cellblock_interpreter::text::counted;
 use cellblock_interpreter::toolset::python;
 use cellblock_interpreter::{Cell, Execution};
@@ -32,7 +32,7 @@ pub(super) async fn run(
         let kept = rehearsal.kept;
         let mut answer = told(server, used, &rehearsal.execution);
         if !kept {
-            answer.text(UNFINISHED);
+            answer.text(rehearsal.note());
         }
         return Ok(answer);
     }
