@@ -7,6 +7,8 @@ use super::reader::{LineKind, PatchLine, PatchSection};
 const MAX_COMPARED: u64 = 20_000_000;
 /// Number of bytes of a line that count as one more comparison.
 const LONG: usize = 64;
+/// Number of bytes of blanks that count as one more comparison, because they are skipped one by one.
+const BLANKS: usize = 4;
 /// Maximum number of characters of a line in a message.
 const SHOWN: usize = 120;
 
@@ -37,6 +39,8 @@ struct TextPatcher<'a> {
     /// Number of lines that are in `done`.
     copied: usize,
     done: Vec<(&'a str, &'a str)>,
+    /// Number of bytes of blanks around all lines.
+    blanks: usize,
     compared: u64,
 }
 
@@ -53,11 +57,12 @@ enum LineMatch {
 const MATCHES: [LineMatch; 3] = [LineMatch::Exact, LineMatch::End, LineMatch::Both];
 
 impl LineMatch {
-    fn is(self, one: &str, other: &str) -> bool {
+    /// Returns the part of a line that is compared.
+    fn part(self, line: &str) -> &str {
         match self {
-            Self::Exact => one == other,
-            Self::End => one.trim_end() == other.trim_end(),
-            Self::Both => one.trim() == other.trim(),
+            Self::Exact => line,
+            Self::End => line.trim_end(),
+            Self::Both => line.trim(),
         }
     }
 }
@@ -73,6 +78,7 @@ impl<'a> TextPatcher<'a> {
         Self {
             line_break: if line_break.is_empty() { "\n" } else { line_break },
             ends: text.is_empty() || text.ends_with('\n'),
+            blanks: lines.iter().map(|(line, _)| line.len() - line.trim().len()).sum(),
             lines,
             cursor: 0,
             copied: 0,
@@ -92,6 +98,8 @@ impl<'a> TextPatcher<'a> {
                 .filter(|line| line.kind != LineKind::Added)
                 .map(text)
                 .collect();
+            // Every blank line that is left out below costs one more search.
+            self.spend(old.len() as u64)?;
             if let Some(at) = self.find(&old, at_end)? {
                 break at;
             }
@@ -124,13 +132,15 @@ impl<'a> TextPatcher<'a> {
     /// Moves the cursor behind a head. The `first` head of a section may have been passed already, so that
     /// several sections can have the same one.
     fn seek(&mut self, head: &str, first: bool) -> Result<(), String> {
-        for like in [LineMatch::Exact, LineMatch::Both] {
-            self.spend(self.lines.len() as u64)?;
+        for (like, blanks) in [(LineMatch::Exact, 0), (LineMatch::Both, self.blanks)] {
+            self.spend((self.lines.len() + blanks / BLANKS) as u64)?;
+            // Once, because it may be long.
+            let part = like.part(head);
             let (before, after) = self.lines.split_at(self.cursor);
-            if first && before.iter().any(|line| like.is(line.0, head)) {
+            if first && before.iter().any(|line| like.part(line.0) == part) {
                 return Ok(());
             }
-            if let Some(found) = after.iter().position(|line| like.is(line.0, head)) {
+            if let Some(found) = after.iter().position(|line| like.part(line.0) == part) {
                 self.cursor += found + 1;
                 return Ok(());
             }
@@ -152,16 +162,17 @@ impl<'a> TextPatcher<'a> {
         else {
             return Ok(None);
         };
+        let parts = MATCHES.map(|like| (like, parts(old, like)));
         if at_end {
-            for like in MATCHES {
-                if self.is_at(last, old, like)? {
+            for (like, old) in &parts {
+                if self.equal(last, old, *like)? == old.len() {
                     return Ok(Some(last));
                 }
             }
         }
-        for like in MATCHES {
+        for (like, old) in &parts {
             for at in self.cursor..=last {
-                if self.is_at(at, old, like)? {
+                if self.equal(at, old, *like)? == old.len() {
                     return Ok(Some(at));
                 }
             }
@@ -169,16 +180,19 @@ impl<'a> TextPatcher<'a> {
         Ok(None)
     }
 
-    fn is_at(&mut self, at: usize, old: &[&str], like: LineMatch) -> Result<bool, String> {
-        Ok(self.equal(at, old, like)? == old.len())
-    }
-
-    /// Returns the number of lines that are equal from here on.
+    /// Returns the number of lines that are equal from here on; `old` has the parts that are compared.
     fn equal(&mut self, at: usize, old: &[&str], like: LineMatch) -> Result<usize, String> {
-        let here = self.lines.iter().skip(at).zip(old);
-        let count = here.take_while(|(line, old)| like.is(line.0, old)).count();
-        let bytes: usize = old.iter().take(count + 1).map(|old| old.len()).sum();
-        self.spend((count + 1 + bytes / LONG) as u64)?;
+        let (mut count, mut bytes, mut blanks) = (0, 0, 0);
+        for ((line, _), old) in self.lines.iter().skip(at).zip(old) {
+            let part = like.part(line);
+            bytes += old.len();
+            blanks += line.len() - part.len();
+            if part != *old {
+                break;
+            }
+            count += 1;
+        }
+        self.spend((count + 1 + bytes / LONG + blanks / BLANKS) as u64)?;
         Ok(count)
     }
 
@@ -196,8 +210,9 @@ impl<'a> TextPatcher<'a> {
     /// Describes the best place for lines that are nowhere.
     fn not_found(&mut self, old: &[&str]) -> String {
         let mut best: Option<(usize, usize)> = None;
+        let trimmed = parts(old, LineMatch::Both);
         for at in 0..self.lines.len() {
-            match self.equal(at, old, LineMatch::Both) {
+            match self.equal(at, &trimmed, LineMatch::Both) {
                 Ok(count) if count > best.map_or(0, |best| best.1) => best = Some((at, count)),
                 Ok(_) => {}
                 Err(_) => break,
@@ -261,6 +276,10 @@ impl<'a> TextPatcher<'a> {
 
 fn text(line: &PatchLine) -> &str {
     &line.text
+}
+
+fn parts<'a>(lines: &[&'a str], like: LineMatch) -> Vec<&'a str> {
+    lines.iter().map(|line| like.part(line)).collect()
 }
 
 fn shown(line: &str) -> String {
@@ -363,6 +382,23 @@ mod tests {
         let text = "a\n".repeat(200_000);
         let diff = " a\n".repeat(1000) + "-b";
         let told = patched(&text, &diff).unwrap_err();
+        assert!(told.contains("too large to find this section"), "{told}");
+        // Blank lines at the end, each of which may be left out.
+        let told = patched("a\n", &format!("-b{}", "\n".repeat(500_000))).unwrap_err();
+        assert!(told.contains("too large to find this section"), "{told}");
+    }
+
+    #[test]
+    fn long_blanks_cost_no_more_than_other_lines() {
+        // In the head, which is compared with every line.
+        let blank = " ".repeat(500_000);
+        let told = patched(&"a\n".repeat(200_000), &format!("@@ {blank}x\n-a")).unwrap_err();
+        assert!(
+            told.starts_with("section 1 (line 1 of the patch): the file has no line"),
+            "{told}"
+        );
+        // In the file, of which every head is searched.
+        let told = patched(&format!("{blank}\nf \n"), &"@@ f\n+x\n".repeat(20_000)).unwrap_err();
         assert!(told.contains("too large to find this section"), "{told}");
     }
 
