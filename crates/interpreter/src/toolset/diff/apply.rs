@@ -29,8 +29,8 @@ pub fn apply(sections: &[PatchSection], text: &str) -> Result<String, String> {
 
 /// A text under change.
 struct TextPatcher<'a> {
-    /// Lines, each with its line break.
-    lines: Vec<(&'a str, &'a str)>,
+    /// Lines with their line breaks.
+    lines: Vec<&'a str>,
     line_break: &'a str,
     /// Whether the last line has a line break.
     ends: bool,
@@ -38,7 +38,10 @@ struct TextPatcher<'a> {
     cursor: usize,
     /// Number of lines that are in `done`.
     copied: usize,
-    done: Vec<(&'a str, &'a str)>,
+    /// The new text. Its last line has a line break, too.
+    done: String,
+    /// Number of bytes of that line break.
+    last_break: usize,
     /// Number of bytes of blanks around all lines.
     blanks: usize,
     compared: u64,
@@ -69,20 +72,21 @@ impl LineMatch {
 
 impl<'a> TextPatcher<'a> {
     fn new(text: &'a str) -> Self {
-        let line = |line: &'a str| match line.strip_suffix("\r\n") {
-            Some(text) => (text, "\r\n"),
-            None => line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n")),
+        let lines: Vec<_> = text.split_inclusive('\n').collect();
+        let line_break = lines.first().copied().map_or("", |line| split(line).1);
+        let blanks = |line: &&str| {
+            let (text, _) = split(line);
+            text.len() - text.trim().len()
         };
-        let lines: Vec<_> = text.split_inclusive('\n').map(line).collect();
-        let line_break = lines.first().map_or("", |line| line.1);
         Self {
             line_break: if line_break.is_empty() { "\n" } else { line_break },
             ends: text.is_empty() || text.ends_with('\n'),
-            blanks: lines.iter().map(|(line, _)| line.len() - line.trim().len()).sum(),
+            blanks: lines.iter().map(blanks).sum(),
             lines,
             cursor: 0,
             copied: 0,
-            done: Vec::new(),
+            done: String::new(),
+            last_break: 0,
             compared: 0,
         }
     }
@@ -114,7 +118,7 @@ impl<'a> TextPatcher<'a> {
         let mut next = at;
         for line in lines {
             match line.kind {
-                LineKind::Added => self.done.push((&line.text, self.line_break)),
+                LineKind::Added => self.push(&line.text, self.line_break),
                 LineKind::Context => {
                     next += 1;
                     self.copy(next);
@@ -137,10 +141,10 @@ impl<'a> TextPatcher<'a> {
             // Once, because it may be long.
             let part = like.part(head);
             let (before, after) = self.lines.split_at(self.cursor);
-            if first && before.iter().any(|line| like.part(line.0) == part) {
+            if first && before.iter().any(|line| like.part(split(line).0) == part) {
                 return Ok(());
             }
-            if let Some(found) = after.iter().position(|line| like.part(line.0) == part) {
+            if let Some(found) = after.iter().position(|line| like.part(split(line).0) == part) {
                 self.cursor += found + 1;
                 return Ok(());
             }
@@ -183,7 +187,8 @@ impl<'a> TextPatcher<'a> {
     /// Returns the number of lines that are equal from here on; `old` has the parts that are compared.
     fn equal(&mut self, at: usize, old: &[&str], like: LineMatch) -> Result<usize, String> {
         let (mut count, mut bytes, mut blanks) = (0, 0, 0);
-        for ((line, _), old) in self.lines.iter().skip(at).zip(old) {
+        for (line, old) in self.lines.iter().skip(at).zip(old) {
+            let (line, _) = split(line);
             let part = like.part(line);
             bytes += old.len();
             blanks += line.len() - part.len();
@@ -230,7 +235,11 @@ impl<'a> TextPatcher<'a> {
             );
         };
         let found = match self.lines.get(at + count) {
-            Some((line, _)) => format!("line {} of the file is `{}`", at + count + 1, shown(line)),
+            Some(line) => format!(
+                "line {} of the file is `{}`",
+                at + count + 1,
+                shown(split(line).0)
+            ),
             None => "the file ends there".to_owned(),
         };
         format!(
@@ -251,26 +260,40 @@ impl<'a> TextPatcher<'a> {
 
     /// Copies the lines before this one.
     fn copy(&mut self, until: usize) {
-        let from = self.copied.min(until);
-        self.done.extend(self.lines.iter().take(until).skip(from));
+        for at in self.copied.min(until)..until {
+            if let Some(line) = self.lines.get(at).copied() {
+                let (text, line_break) = split(line);
+                self.push(text, line_break);
+            }
+        }
         self.copied = until;
+    }
+
+    fn push(&mut self, text: &str, line_break: &str) {
+        let line_break = if line_break.is_empty() {
+            self.line_break
+        } else {
+            line_break
+        };
+        self.done.push_str(text);
+        self.done.push_str(line_break);
+        self.last_break = line_break.len();
     }
 
     fn finish(mut self) -> String {
         self.copy(self.lines.len());
-        let last = self.done.len().saturating_sub(1);
-        let mut text = String::new();
-        for (index, (line, ending)) in self.done.iter().enumerate() {
-            text.push_str(line);
-            if index < last || self.ends {
-                text.push_str(if ending.is_empty() {
-                    self.line_break
-                } else {
-                    ending
-                });
-            }
+        if !self.ends {
+            self.done.truncate(self.done.len() - self.last_break);
         }
-        text
+        self.done
+    }
+}
+
+/// Returns the text of a line, and its line break.
+fn split(line: &str) -> (&str, &str) {
+    match line.strip_suffix("\r\n") {
+        Some(text) => (text, "\r\n"),
+        None => line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n")),
     }
 }
 
@@ -279,7 +302,7 @@ fn text(line: &PatchLine) -> &str {
 }
 
 fn parts<'a>(lines: &[&'a str], like: LineMatch) -> Vec<&'a str> {
-    lines.iter().map(|line| like.part(line)).collect()
+    lines.iter().map(|&line| like.part(line)).collect()
 }
 
 fn shown(line: &str) -> String {
