@@ -192,7 +192,7 @@ impl Job {
         if suspended.is_none() {
             keep::mend(&mut conversation);
         }
-        let used = keep::container(&response);
+        let used = keep::container(&response.output);
         if let (Some(key), Some(used)) = (key, &used) {
             container::bind(&gateway, key, used.clone()).await;
         }
