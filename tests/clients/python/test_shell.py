@@ -88,7 +88,6 @@ class Commands(Gateway):
                 second = ask(model=model, input=[output], tools=tools, previous_response_id=first.id)
                 self.assertEqual(second.output_text, "Planned: good")
 
-
     def test_a_deferred_tool_is_found_and_called(self) -> None:
         parameters: Any = {"type": "object", "properties": {"to": {"type": "string"}}}
         mail: Any = {"type": "function", "name": "send_mail", "description": "Sends a mail.", "parameters": parameters}

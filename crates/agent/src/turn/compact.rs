@@ -1,10 +1,12 @@
 //! Compaction of a conversation in the course of a turn.
 
+use tokio::sync::mpsc;
+
 use super::Turn;
 use super::builder::{ResponseBuilder, Stop};
 use super::summary::{can_shrink, summarize, summary_item};
-use crate::provider::{ModelRequest, count_tokens};
-use crate::wire::{Item, ResponseRequest, TokenUsage};
+use crate::provider::{ModelRequest, chat, count_tokens};
+use crate::wire::{Item, ResponseRequest, StreamEvent, TokenUsage};
 
 impl Turn {
     /// Returns whether a model's next request is so long that its conversation is compacted first.
@@ -12,6 +14,7 @@ impl Turn {
         &self,
         request: &ResponseRequest,
         asked: &ModelRequest,
+        events: &mpsc::Sender<StreamEvent>,
     ) -> Result<bool, Stop> {
         let Some(threshold) = request.compaction.threshold.filter(|_| self.seal.is_some()) else {
             return Ok(false);
@@ -19,7 +22,22 @@ impl Turn {
         if !can_shrink(&asked.items) {
             return Ok(false);
         }
-        let (tokens, _) = count_tokens(&*self.provider, asked.clone()).await?;
+        let counted = tokio::select! {
+            counted = count_tokens(&*self.provider, asked.clone()) => counted,
+            () = events.closed() => return Err(Stop::Gone),
+        };
+        let tokens = match counted {
+            Ok((tokens, _)) => tokens,
+            Err(error) if error.is_too_long() => return Ok(true),
+            // The steps so far are worth more than an exact number.
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "count the tokens of a conversation, which are estimated instead"
+                );
+                chat::estimate(asked)?
+            }
+        };
         Ok(tokens >= threshold)
     }
 

@@ -408,7 +408,7 @@ impl Turn {
             telling.progress.step();
             let asked = [&read[..], &items[before..]].concat();
             let mut asked = telling.asked(request, asked, &alike, again);
-            if Box::pin(self.is_long(request, &asked)).await? {
+            if Box::pin(self.is_long(request, &asked, &telling.events)).await? {
                 items.extend(Box::pin(self.compact(request, asked, telling, usage)).await?);
                 items.extend(question.clone());
                 let shorter = [&read[..], &items[before..]].concat();

@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 
-use crate::provider::{ModelEvent, ModelRequest, Provider, ProviderError};
+use crate::provider::{Finish, ModelEvent, ModelRequest, Provider, ProviderError};
 use crate::wire::{ApiError, Ids, Item, ItemStatus, Message, Part, Role, TokenUsage};
 
 /// Instructions for the model.
@@ -20,6 +20,9 @@ const MAX_SUMMARY: usize = 1 << 20;
 const ADDED: &str = "(What was said before, in short:)\n";
 /// First line of a summary that a turn has made: the model reads nothing that was said before it.
 const REPLACING: &str = "(Everything that was said before this, in short:)\n";
+
+/// Last line of a summary that its model could not finish: what it lacks may have been important.
+const CUT: &str = "\n(The summary was cut off here.)";
 
 /// Seal that makes a summary unreadable for everyone except its server.
 pub trait SummarySeal: Send + Sync {
@@ -42,6 +45,7 @@ pub async fn summarize(
     };
     let mut answer = provider.stream(asked).await?;
     let (mut text, mut usage) = (String::new(), TokenUsage::default());
+    let mut is_cut = false;
     while let Some(event) = answer.next().await {
         match event? {
             ModelEvent::Text(delta) => {
@@ -55,11 +59,17 @@ pub async fn summarize(
                 text.push_str(&delta);
             }
             ModelEvent::Usage(more) => usage += more,
+            ModelEvent::Finish(finish) => {
+                is_cut = matches!(finish, Finish::Length | Finish::ContentFilter);
+            }
             _ => {}
         }
     }
     if text.trim().is_empty() {
         return Err(ProviderError::NoSummary);
+    }
+    if is_cut {
+        text.push_str(CUT);
     }
     Ok((text, usage))
 }
@@ -126,10 +136,37 @@ fn replaces(item: &Item) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
     use serde_json::json;
 
     use super::*;
+    use crate::provider::ModelStream;
     use crate::wire::ResponseRequest;
+
+    /// A model that writes the same text each time, and ends in this way.
+    struct EndingProvider(Finish);
+
+    impl Provider for EndingProvider {
+        fn stream(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+            let events = [
+                Ok(ModelEvent::Text("short".to_owned())),
+                Ok(ModelEvent::Finish(self.0)),
+            ];
+            Box::pin(async move { Ok(stream::iter(events).boxed()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_summary_that_was_cut_off_says_so() {
+        for (finish, expected) in [
+            (Finish::Stop, "short"),
+            (Finish::Length, "short\n(The summary was cut off here.)"),
+        ] {
+            let request = ModelRequest::new("m", Vec::new());
+            let (text, _) = summarize(&EndingProvider(finish), request).await.unwrap();
+            assert_eq!(text, expected);
+        }
+    }
 
     fn items(input: &serde_json::Value) -> Vec<Item> {
         let body = json!({"model": "m", "input": input}).to_string();

@@ -21,6 +21,10 @@ impl ObservedProvider {
 }
 
 impl Provider for ObservedProvider {
+    fn count(&self, request: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
+        self.provider.count(request)
+    }
+
     fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
         self.provider.models()
     }

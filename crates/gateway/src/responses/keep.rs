@@ -481,8 +481,8 @@ pub(super) fn mend(conversation: &mut Vec<Item>, mut own: usize) -> usize {
 
 /// The container that a response's code ran in: that of the first call, where further calls had
 /// containers of their own.
-pub(super) fn container(response: &Response) -> Option<String> {
-    response.output.iter().find_map(|item| match item {
+pub(super) fn container(output: &[Item]) -> Option<String> {
+    output.iter().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
         Item::ShellCall(call) => call.container().map(str::to_owned),
         Item::Program(program) => program.container.clone(),

@@ -193,7 +193,7 @@ impl Job {
             Some(_) => own,
             None => keep::mend(&mut conversation, own),
         };
-        let used = keep::container(&response);
+        let used = keep::container(&response.output);
         if let (Some(key), Some(used)) = (key, &used) {
             container::bind(&gateway, key, used.clone()).await;
         }

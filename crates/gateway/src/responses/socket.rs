@@ -39,6 +39,8 @@ struct SocketConnection {
     /// The response before, which can be gone on from even if it is not stored.
     memory: Option<Memory>,
     waiting: VecDeque<SocketMessage>,
+    /// Id and lane of the response that runs, if it has a lane.
+    running: Option<(String, String)>,
     deadline: Instant,
 }
 
@@ -74,6 +76,7 @@ pub(super) fn open(
             socket,
             memory: None,
             waiting: VecDeque::new(),
+            running: None,
         };
         tasks.track_future(connection.serve())
     };
@@ -150,6 +153,7 @@ impl SocketConnection {
         {
             return self.refuse(asked, &error).await;
         }
+        self.running = asked.lane().map(|lane| (job.response.id.clone(), lane.to_owned()));
         let (sender, mut events) = mpsc::channel(WAITING);
         let played = self.gateway.tasks.spawn(
             job.play(EventReceiver::Client(sender), CancellationToken::new())
@@ -167,6 +171,7 @@ impl SocketConnection {
                 }
             }
         }
+        self.running = None;
         let Ok(played) = played.await else {
             return Err(SocketClosed);
         };
@@ -212,7 +217,13 @@ impl SocketConnection {
 
     /// Answers input for a response that runs, and lets other requests wait.
     async fn said(&mut self, message: SocketMessage) -> Result<(), SocketClosed> {
-        if let Some(answer) = message.steering() {
+        if let Some(mut answer) = message.steering() {
+            // Such a message names no lane: clients expect the answer in that of the response.
+            if let Some((id, lane)) = &self.running
+                && answer["steer"]["previous_response_id"] == *id
+            {
+                answer["stream_id"] = json!(lane);
+            }
             return self.send(Message::Text(answer.to_string().into())).await;
         }
         if self.waiting.len() < MAX_WAITING {

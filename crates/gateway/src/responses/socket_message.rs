@@ -4,8 +4,8 @@ use cellblock_agent::wire::{ApiError, Ids, ResponseRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Maximum number of characters of a lane's name.
-const MAX_LANE: usize = 128;
+/// Maximum number of characters of a lane's name, as in OpenAI's clients.
+const MAX_LANE: usize = 256;
 
 /// A message of a client.
 #[derive(Debug, Default)]
@@ -92,7 +92,8 @@ impl SocketMessage {
         event
     }
 
-    fn lane(&self) -> Option<&str> {
+    /// Returns the lane of the answer, if it has a valid one.
+    pub(super) fn lane(&self) -> Option<&str> {
         let lane = self.head.stream_id.as_str()?;
         (1..=MAX_LANE).contains(&lane.chars().count()).then_some(lane)
     }

@@ -35,6 +35,10 @@ impl TruncatingProvider {
 }
 
 impl Provider for TruncatingProvider {
+    fn count(&self, request: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
+        self.provider.count(request)
+    }
+
     fn stream(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
             for _ in 0..CUTS {

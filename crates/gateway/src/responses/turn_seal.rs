@@ -4,7 +4,7 @@ use cellblock_agent::turn::SummarySeal;
 use cellblock_agent::wire::{ApiError, Item};
 use futures_util::future::BoxFuture;
 
-use super::conversation;
+use super::keep;
 use crate::state::Gateway;
 use crate::state::responses::{ConversationSummary, Seal};
 
@@ -19,7 +19,7 @@ pub(super) struct TurnSeal {
 impl SummarySeal for TurnSeal {
     fn seal<'a>(&'a self, summary: &'a str, output: &'a [Item]) -> BoxFuture<'a, Result<String, ApiError>> {
         Box::pin(async move {
-            let used = conversation::container(output);
+            let used = keep::container(output);
             let sealed = ConversationSummary {
                 summary: summary.to_owned(),
                 container: used.or_else(|| self.container.clone()),

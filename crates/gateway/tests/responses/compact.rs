@@ -1,10 +1,27 @@
 //! Conversations in short.
 
-use cellblock_agent::provider::scripted::ScriptedAnswer;
+use std::sync::Arc;
+
+use cellblock_agent::provider::scripted::{ScriptedAnswer, ScriptedProvider};
+use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::order::Order;
-use crate::support::{Server, block_on, events, names, scripted, told, types};
+use crate::support::{Server, block_on, events, interpreter_tool, names, runs, scripted, serve, told, types};
+
+/// A model whose server fails to count tokens.
+struct UncountedProvider(ScriptedProvider);
+
+impl Provider for UncountedProvider {
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        self.0.stream(request)
+    }
+
+    fn count(&self, _: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
+        Box::pin(std::future::ready(Err(ProviderError::Cut)))
+    }
+}
 
 async fn compact(server: &Server, fields: Value) -> Value {
     let mut body = fields;
@@ -273,6 +290,73 @@ fn a_turn_whose_model_writes_no_summary_fails() {
         assert_eq!(
             got.body["error"]["message"],
             "the model wrote no summary of the conversation"
+        );
+    });
+}
+
+#[test]
+fn a_count_that_fails_is_estimated_and_the_response_continues() {
+    block_on(async {
+        let answers = ["The user is Ann.", "Ann", "short"].map(|text| ScriptedAnswer::new().text(text));
+        let provider = UncountedProvider(ScriptedProvider::new(answers));
+        let server = serve(Arc::new(provider) as Arc<dyn Provider>).await;
+        for (said, output) in [
+            ("long ".repeat(2_000), vec!["compaction", "message"]),
+            ("I am Ann.".to_owned(), vec!["message"]),
+        ] {
+            let input = json!([
+                {"role": "user", "content": said},
+                {"role": "assistant", "content": "Nice to meet you."},
+                {"role": "user", "content": "Who am I?"},
+            ]);
+            let got = server
+                .create(json!({"input": input, "context_management": over(1_000)}))
+                .await
+                .ok();
+            assert_eq!(types(&got["output"]), output, "{got}");
+        }
+    });
+}
+
+#[test]
+fn a_compaction_leads_to_the_container_of_the_first_of_several_calls() {
+    block_on(async {
+        let code = |text: &str| json!({"code": text}).to_string();
+        let long = format!("kept = 41\n# {}", "long ".repeat(2_000));
+        let both = ScriptedAnswer::new()
+            .call("c1", "code_interpreter", &code(&long))
+            .call("c2", "code_interpreter", &code("other = 1"));
+        let (server, _) = scripted([
+            both,
+            ScriptedAnswer::new().text("`kept` is set."),
+            ScriptedAnswer::new().text("Done."),
+            runs("c3", "print(kept + 1)"),
+            ScriptedAnswer::new().text("42"),
+        ])
+        .await;
+        let first = server
+            .create(json!({
+                "input": "Set it.", "tools": interpreter_tool(), "context_management": over(1_000),
+            }))
+            .await
+            .ok();
+        assert_eq!(
+            types(&first["output"]),
+            [
+                "code_interpreter_call",
+                "code_interpreter_call",
+                "compaction",
+                "message"
+            ]
+        );
+        let user = json!({"role": "user", "content": "Add one."});
+        let second = server
+            .create(json!({"input": [first["output"][2], user], "tools": interpreter_tool()}))
+            .await
+            .ok();
+        assert_eq!(
+            second["output"][0]["container_id"], first["output"][0]["container_id"],
+            "{second}"
         );
     });
 }

@@ -402,7 +402,7 @@ fn events_have_the_lane_of_their_request() {
         let missing = json!({"input": "x", "stream_id": "right", "previous_response_id": "resp_none"});
         let refused = socket.turn(missing).await;
         assert_eq!(refused[0]["stream_id"], "right");
-        for lane in [json!(""), json!("x".repeat(129)), json!(7)] {
+        for lane in [json!(""), json!("x".repeat(257)), json!(7)] {
             let (status, code) = socket.refused(json!({"input": "x", "stream_id": lane})).await;
             assert_eq!((status, code.as_str()), (400, "invalid_value"));
         }
@@ -415,15 +415,16 @@ fn input_for_a_response_that_runs_is_returned_while_it_runs() {
         let (server, _) = scripted([runs("c1", "while True: pass")]).await;
         let mut socket = Socket::open(&server).await;
         socket
-            .say(json!({"input": "x", "tools": interpreter_tool()}))
+            .say(json!({"input": "x", "tools": interpreter_tool(), "stream_id": "left"}))
             .await;
         let id = socket.hear().await.unwrap()["response"]["id"].clone();
         let steer = json!({"type": "response.steer", "previous_response_id": id, "input": "faster"});
-        for (message, code) in [
-            (steer, "steering_not_supported"),
+        for (message, code, lane) in [
+            (steer, "steering_not_supported", json!("left")),
             (
                 json!({"type": "response.steer", "input": "faster"}),
                 "invalid_input",
+                Value::Null,
             ),
         ] {
             socket.0.send(Message::text(message.to_string())).await.unwrap();
@@ -433,7 +434,10 @@ fn input_for_a_response_that_runs_is_returned_while_it_runs() {
                     break event;
                 }
             };
-            assert_eq!(failed["error"]["code"], code);
+            assert_eq!(
+                (&failed["error"]["code"], &failed["stream_id"]),
+                (&json!(code), &lane)
+            );
             assert_eq!(failed["steer"]["input"], "faster");
             assert_eq!(
                 failed["steer"]["previous_response_id"],

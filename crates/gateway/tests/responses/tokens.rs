@@ -1,9 +1,26 @@
 //! `POST /v1/responses/input_tokens`.
 
+use std::sync::Arc;
+
 use cellblock_agent::provider::scripted::ScriptedAnswer;
+use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::support::{Server, block_on, interpreter_tool, scripted};
+use crate::support::{Server, block_on, interpreter_tool, scripted, serve};
+
+/// A model whose server counts tokens.
+struct CountingProvider;
+
+impl Provider for CountingProvider {
+    fn stream(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        Box::pin(std::future::ready(Err(ProviderError::Cut)))
+    }
+
+    fn count(&self, _: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
+        Box::pin(std::future::ready(Ok(Some(7))))
+    }
+}
 
 async fn count(server: &Server, mut fields: Value) -> u64 {
     fields["model"] = json!("m");
@@ -55,5 +72,16 @@ fn a_request_that_could_not_be_answered_is_not_counted() {
             .post("responses/input_tokens", &json!({"model": "m", "input": 7}))
             .await;
         assert_eq!(wrong.error(), (400, "invalid_type"));
+    });
+}
+
+#[test]
+fn the_count_of_the_models_server_is_returned_if_it_has_one() {
+    block_on(async {
+        let server = serve(Arc::new(CountingProvider) as Arc<dyn Provider>).await;
+        let asked = json!({"model": "m", "input": "eight ch"});
+        let counted = server.post("responses/input_tokens", &asked).await.ok();
+        assert_eq!(counted["input_tokens"], 7);
+        assert_eq!(counted["cellblock"], json!({"counted_by": "provider"}));
     });
 }

@@ -120,9 +120,7 @@ class Template:
         # reaped until the next request. The descriptor wakes `poll`.
         self._ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        self._filters = {
-            network: lockdown.Filters([_read(path)] if self._filtered else []) for network, path in _LAST.items()
-        }
+        self._filters = {network: lockdown.Filters([_read(path)] if self._filtered else []) for network, path in _LAST.items()}
         lockdown.Filters([_read(path) for path in _INHERITED if self._installs]).install()
 
     def serve(self) -> None:
