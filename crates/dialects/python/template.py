@@ -85,7 +85,14 @@ def unpack(file: str, top: str, max_bytes: int) -> None:
 def place(source: str, target: str) -> None:
     """Copies a file, a link, or what is in a folder."""
     if os.path.isdir(source) and not os.path.islink(source):
-        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+        # Not `copytree`, which fails at a link that is there already, and writes through one to a file.
+        is_new = not os.path.isdir(target)
+        os.makedirs(target, exist_ok=True)
+        for name in sorted(os.listdir(source)):
+            place(os.path.join(source, name), os.path.join(target, name))
+        if is_new:
+            # Last: it may forbid what is done above.
+            shutil.copymode(source, target)
         return
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if os.path.lexists(target):

@@ -89,9 +89,12 @@ impl LocalAuthority {
             certificate: folder.join("hosts.pem"),
             key: folder.join("hosts.key"),
         };
-        let own = authority_key(&folder.join("authority.key"))?;
+        let key = folder.join("authority.key");
+        let is_new = !key.exists();
+        let own = authority_key(&key)?;
         let params = authority_params(domain)?;
-        if !files.authority.exists() {
+        // A certificate of another key would fail at each client, and not here.
+        if is_new || !files.authority.exists() {
             let signed = params.self_signed(&own).map_err(AuthorityError::from)?;
             write(&files.authority, &pem(signed.der()), READABLE)?;
         }

@@ -13,8 +13,8 @@ use crate::live::{CutConnection, OpenTarget};
 use crate::meter::{Direction, Flow, SessionMeter};
 
 /// Counts the bytes of a stream, and ends it when the session's quota is used up, or when its rules no
-/// longer allow it. The quota is checked with each piece, so at most one piece more is sent than the quota allows; a piece that
-/// is received beyond it is dropped.
+/// longer allow it. The quota is checked with each piece, so at most one piece more is sent than the quota
+/// allows; a piece that is received beyond it is dropped.
 #[derive(Debug)]
 pub(crate) struct MeteredStream<S> {
     stream: S,

@@ -70,6 +70,12 @@ impl HostDomain {
         port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
     }
 
+    /// Returns whether clients reach its hosts with TLS: that of this server, or that of a proxy if
+    /// the hosts do not lead to this machine.
+    pub(super) fn is_encrypted(&self, tls: Option<DomainTls>) -> bool {
+        tls.is_some() || self.address(None).is_none()
+    }
+
     /// Makes certificates for its hosts, and renews them until the server stops.
     pub(super) fn certificate(
         &self,
@@ -126,6 +132,8 @@ mod tests {
             let domain = domain(text, tls).unwrap().unwrap();
             let address = domain.address(tls).map(|address| address.to_string());
             assert_eq!(address.as_deref(), expected, "{text}");
+            let is_plain = text == "cell.localhost:8090";
+            assert_eq!(domain.is_encrypted(tls), !is_plain, "{text}");
         }
         assert_eq!(domain("", None).unwrap(), None);
         let name = domain("Cell.example.", None).unwrap().unwrap();

@@ -9,6 +9,9 @@ use cellblock_settings::translated_v4;
 use super::host::HostPattern;
 use crate::target::{HostError, TargetHost};
 
+/// Length of the prefix of IPv4 addresses as IPv6 ones.
+const MAPPED: u8 = 96;
+
 /// Destinations of a policy that a session may not reach. The default denies none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressRestriction {
@@ -68,8 +71,8 @@ impl EgressRestriction {
     /// Returns whether a session may send requests to a host. A name is decided on before it is
     /// resolved, because a query for it would be a way out.
     pub(crate) fn permits_host(&self, host: &TargetHost) -> bool {
-        let denies = |it: &Destination| it.covers(host) || (host.ip().is_none() && it.is_everything());
-        self.except.iter().any(|it| it.covers(host)) || !self.deny.iter().any(denies)
+        let names = |it: &Destination| it.covers(host) || (host.ip().is_none() && it.is_everything());
+        self.except.iter().any(names) || !self.deny.iter().any(names)
     }
 
     /// Returns whether a session may connect to an address of a host.
@@ -147,7 +150,15 @@ impl FromStr for AddressBlock {
         let bits = prefix.map_or(Some(most), |bits| bits.parse().ok());
         let first = bits.and_then(|bits| Some((masked(address, bits)?, bits)));
         let (first, bits) = first.ok_or(DestinationError::Prefix { most })?;
-        Ok(Self { first, bits })
+        let mapped = match first {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(address) => address.to_ipv4_mapped().zip(bits.checked_sub(MAPPED)),
+        };
+        // Connections have the IPv4 address.
+        Ok(mapped.map_or(Self { first, bits }, |(address, bits)| Self {
+            first: address.into(),
+            bits,
+        }))
     }
 }
 
@@ -209,6 +220,24 @@ mod tests {
             assert!(!denied.permits_host(&host("[2001:db8::1]")));
             assert!(!denied.permits_address(&host("198.51.100.1"), address("198.51.100.1")));
         }
+    }
+
+    #[test]
+    fn an_exception_of_everything_contains_names() {
+        let open = restriction(&["0.0.0.0/0"], &["0.0.0.0/0"]);
+        assert!(open.permits_host(&host("a.example")));
+        assert!(open.permits_address(&host("a.example"), "203.0.113.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_block_of_mapped_addresses_is_one_of_ipv4() {
+        let denied = restriction(&["::ffff:10.0.0.0/104", "::ffff:192.0.2.7"], &[]);
+        let permits = |address: &str| denied.permits_address(&host("a.example"), address.parse().unwrap());
+        for address in ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.7"] {
+            assert!(!permits(address), "{address}");
+        }
+        assert!(permits("11.0.0.1"));
+        assert_eq!(denied.deny.first().unwrap().to_string(), "10.0.0.0/8");
     }
 
     #[test]

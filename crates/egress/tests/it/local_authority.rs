@@ -87,6 +87,18 @@ async fn a_stolen_key_signs_for_no_other_domain() {
     }
 }
 
+#[tokio::test]
+async fn an_authority_with_a_new_key_gets_a_new_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = LocalAuthority::open(folder.path(), "cell.localhost").unwrap();
+    let files = first.files().clone();
+    std::fs::remove_file(folder.path().join("cell.localhost/authority.key")).unwrap();
+    LocalAuthority::open(folder.path(), "cell.localhost").unwrap();
+    let certificate = CertificateDer::from_pem_file(&files.certificate).unwrap();
+    let key = PrivateKeyDer::from_pem_file(&files.key).unwrap();
+    assert!(is_trusted(&files.authority, certificate, key, "api.cell.localhost").await);
+}
+
 #[test]
 fn a_file_that_is_not_a_key_is_named() {
     let folder = tempfile::tempdir().unwrap();

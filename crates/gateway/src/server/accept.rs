@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
+use axum::http::uri::Scheme;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -129,11 +130,16 @@ impl Acceptor {
         place: Arc<ConnectionPlace>,
     ) {
         let router = self.router.clone();
+        let is_encrypted = self.tls.is_some();
         let draining = self.draining.clone();
         let retiring = place.connection.retiring.clone();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
+            if is_encrypted {
+                // Routes whose answers have addresses of this server name it as the client does.
+                request.extensions_mut().insert(Scheme::HTTPS);
+            }
             let served = place.request();
             let router = router.clone();
             let draining = draining.clone();

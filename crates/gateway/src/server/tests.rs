@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::uri::Scheme;
 use axum::routing::{get, post};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -36,12 +37,16 @@ async fn flood(mut socket: WebSocket) {
 fn router() -> Router {
     let panics = async || -> String { panic!("the secret of the route") };
     let reads = async |body: String| body;
+    let works = async |request: axum::extract::Request| match request.extensions().get::<Scheme>() {
+        Some(_) => "encrypted and fine",
+        None => "fine",
+    };
     let refuses = async || {
         retry::after(7);
         axum::http::StatusCode::TOO_MANY_REQUESTS
     };
     Router::new()
-        .route("/works", get(async || "fine"))
+        .route("/works", get(works))
         .route("/panics", get(panics))
         .route("/refuses", get(refuses))
         .route("/reads", post(reads).layer(DefaultBodyLimit::max(MAX_BODY)))
@@ -343,7 +348,12 @@ async fn what_is_encrypted_is_read_by_those_who_trust_the_certificate() {
     let options = certificate(dir.path(), FIRST);
     let tls = Tls::load(&options).unwrap();
     let address = serve(&acceptor(&HttpServerOptions::default(), Some(tls))).await;
-    assert!(encrypted(address, FIRST).await.unwrap().ends_with("fine"));
+    assert!(
+        encrypted(address, FIRST)
+            .await
+            .unwrap()
+            .ends_with("encrypted and fine")
+    );
     assert!(encrypted(address, SECOND).await.is_err());
     // Plain requests are none.
     assert!(!ask(address, WORKS).await.contains("fine"));

@@ -248,18 +248,13 @@ impl TemplateBuild {
 
     /// Rejects a build that was started before.
     pub(super) fn check_unstarted(&self) -> Answer<()> {
-        if self.state.lock().is_started {
-            let message = "the build was started before; request another one";
-            return Err(Problem::new(StatusCode::CONFLICT, message));
-        }
-        Ok(())
+        unstarted(self.state.lock().is_started)
     }
 
     /// Starts it, which only one request can.
     pub(super) fn start(&self) -> Answer<()> {
-        self.check_unstarted()?;
-        self.state.lock().is_started = true;
-        Ok(())
+        let was_started = std::mem::replace(&mut self.state.lock().is_started, true);
+        unstarted(was_started)
     }
 
     pub(super) fn run(&self) {
@@ -308,6 +303,14 @@ impl TemplateBuild {
         let rests = !state.is_started || matches!(state.status, BuildStatus::Ready | BuildStatus::Error);
         rests && state.since.elapsed() >= KEPT
     }
+}
+
+fn unstarted(is_started: bool) -> Answer<()> {
+    if is_started {
+        let message = "the build was started before; request another one";
+        return Err(Problem::new(StatusCode::CONFLICT, message));
+    }
+    Ok(())
 }
 
 /// Returns a time in milliseconds since 1970 as answers show it.

@@ -248,7 +248,7 @@ impl E2b {
             .extend(archive.map(|(build, file)| (archive_name(&build), file)));
         let known: Vec<_> = index.builds.keys().map(|id| archive_name(id)).collect();
         after.0.retain(|name, _| known.contains(name));
-        let json = serde_json::to_vec(&index).map_err(|error| failed(&error))?;
+        let json = encoded(&index)?;
         let bytes = json.len() as u64;
         let about = ArtifactDescription {
             kind: Kind::File,
@@ -320,6 +320,19 @@ impl E2b {
     }
 }
 
+/// Encodes an index, unless it is one that could not be read again.
+fn encoded(index: &TemplateIndex) -> Answer<Vec<u8>> {
+    let json = serde_json::to_vec(index).map_err(|error| Problem::internal("save a template", &error))?;
+    if json.len() as u64 > MAX_INDEX {
+        return Err(Problem::invalid(format!(
+            "the variables and commands of the template's builds have {} bytes, the limit is {MAX_INDEX}; \
+             shorten them, or remove tags of old builds",
+            json.len()
+        )));
+    }
+    Ok(json)
+}
+
 fn volume_name(template: &str) -> String {
     format!("{TEMPLATE_VOLUME}{template}")
 }
@@ -380,6 +393,18 @@ mod tests {
             index.add(&id, record(), std::slice::from_ref(&id), 4).unwrap();
         }
         assert!(index.add("last", record(), &tags(&["last"]), 5).is_err());
+    }
+
+    #[test]
+    fn an_index_that_could_not_be_read_again_is_not_saved() {
+        let mut index = TemplateIndex::default();
+        let mut large = record();
+        index.builds.insert("one".to_owned(), large.clone());
+        assert!(encoded(&index).is_ok());
+        large.start = Some("x".repeat(usize::try_from(MAX_INDEX).unwrap()));
+        index.builds.insert("two".to_owned(), large);
+        let message = encoded(&index).unwrap_err().0.message;
+        assert!(message.contains("remove tags"), "{message}");
     }
 
     #[test]

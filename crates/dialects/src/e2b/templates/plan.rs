@@ -7,6 +7,7 @@ use super::super::error::{Answer, Problem, shortened};
 use super::super::paths::HOME;
 use super::builds::BuildReason;
 use super::request::StepRequest;
+use crate::bounded::MAX_DESCRIPTION;
 
 /// Programs that need root, which sandboxes do not have.
 const ROOT_PROGRAMS: [&str; 16] = [
@@ -58,6 +59,8 @@ pub(super) enum StepAction {
 #[derive(Debug)]
 struct PlanState {
     envs: BTreeMap<String, String>,
+    /// Bytes of the variables. Each step has a copy of them.
+    env_bytes: usize,
     workdir: String,
     is_root: bool,
 }
@@ -74,10 +77,16 @@ impl BuildPlan {
         workdir: String,
     ) -> Result<Self, BuildReason> {
         let mut state = PlanState {
+            env_bytes: envs.iter().map(|(name, value)| name.len() + value.len()).sum(),
             envs,
             workdir,
             is_root: false,
         };
+        // Those of a template come from a volume that the client can write.
+        state.check_size().map_err(|problem| BuildReason {
+            message: format!("the base: {}", problem.0.message),
+            step: "base".to_owned(),
+        })?;
         let mut planned = Vec::new();
         for (index, step) in steps.iter().enumerate() {
             // As clients count: their first step is the base.
@@ -215,7 +224,23 @@ impl PlanState {
             )));
         }
         let value = expand(value, &self.envs)?;
-        self.envs.insert(name.to_owned(), value);
+        self.env_bytes += value.len();
+        match self.envs.insert(name.to_owned(), value) {
+            Some(before) => self.env_bytes -= before.len(),
+            None => self.env_bytes += name.len(),
+        }
+        self.check_size()
+    }
+
+    /// Rejects variables that no program could have.
+    fn check_size(&self) -> Answer<()> {
+        if self.env_bytes > MAX_DESCRIPTION {
+            return Err(Problem::invalid(format!(
+                "the variables have {} bytes together, the limit is {MAX_DESCRIPTION}; set fewer or \
+                 shorter ones",
+                self.env_bytes
+            )));
+        }
         Ok(())
     }
 }
@@ -322,10 +347,9 @@ fn expand(text: &str, envs: &BTreeMap<String, String>) -> Answer<String> {
             )));
         }
         expanded.push_str(envs.get(name).map_or("", String::as_str));
-        if expanded.len() > crate::bounded::MAX_DESCRIPTION {
+        if expanded.len() > MAX_DESCRIPTION {
             return Err(Problem::invalid(format!(
-                "a value with variables has more than {} bytes, which is the limit",
-                crate::bounded::MAX_DESCRIPTION
+                "a value with variables has more than {MAX_DESCRIPTION} bytes, which is the limit"
             )));
         }
         rest = next;
@@ -408,6 +432,23 @@ mod tests {
             assert_eq!(failed.step, "2");
             assert!(failed.message.contains(words), "{}", failed.message);
         }
+    }
+
+    #[test]
+    fn all_variables_of_a_template_together_are_bounded() {
+        let half = "x".repeat(MAX_DESCRIPTION / 2);
+        let same: &[&str] = &["A", &half];
+        assert_eq!(plan(&[("ENV", same), ("ENV", same)]).unwrap().envs["A"], half);
+        let failed = plan(&[("ENV", same), ("ENV", &["B", "$A"])]).unwrap_err();
+        assert_eq!(failed.step, "2");
+        assert!(
+            failed.message.contains("the variables have"),
+            "{}",
+            failed.message
+        );
+        let inherited = BTreeMap::from([("A".to_owned(), half.repeat(2))]);
+        let failed = BuildPlan::new(&[], inherited, HOME.to_owned()).unwrap_err();
+        assert_eq!(failed.step, "base");
     }
 
     #[test]

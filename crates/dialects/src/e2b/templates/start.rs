@@ -75,7 +75,8 @@ pub(in super::super) async fn await_ready(
             argv: argv.to_vec(),
             env: envs.clone(),
             requirements: Vec::new(),
-            timeout: deadline.saturating_duration_since(Instant::now()),
+            // The last run begins just before the deadline, and no timeout may be zero.
+            timeout: deadline.saturating_duration_since(Instant::now()).max(PAUSE),
             stream_bytes: SHOWN,
         };
         let ran = session.run_program(program).await?;

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_ENCODING, HOST};
 use axum::http::request::Parts;
+use axum::http::uri::Scheme;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
@@ -72,16 +73,19 @@ pub(super) async fn receive(
 fn base(e2b: &E2b, parts: &Parts) -> String {
     let host = header(&parts.headers, FORWARDED_HOST).or_else(|| header(&parts.headers, HOST.as_str()));
     let host = host.unwrap_or("localhost");
-    let of_domain = e2b.options.domain.as_ref().is_some_and(|domain| {
-        let name = host.split(':').next().unwrap_or_default();
-        name.strip_prefix("api.") == Some(domain)
-    });
-    // The proxy of a domain has a certificate.
-    let scheme = match header(&parts.headers, "x-forwarded-proto") {
-        Some("https") => "https",
-        None if of_domain => "https",
-        _ => "http",
-    };
+    let name = host.split(':').next().unwrap_or_default();
+    let is_of_domain = e2b
+        .domain
+        .as_ref()
+        .is_some_and(|domain| domain.label(name) == Some("api") && domain.is_encrypted(e2b.options.tls));
+    // The connection's own, which the server notes.
+    let is_encrypted = parts
+        .extensions
+        .get::<Scheme>()
+        .is_some_and(|it| it.as_str() == "https");
+    let proxied = header(&parts.headers, "x-forwarded-proto").map(|it| it == "https");
+    let is_https = is_encrypted || proxied.unwrap_or(is_of_domain);
+    let scheme = if is_https { "https" } else { "http" };
     let path = path(parts);
     let before = path.find("/templates/").and_then(|end| path.get(..end));
     format!("{scheme}://{host}{}", before.unwrap_or_default())

@@ -277,6 +277,47 @@ fn hostile_archives_are_rejected() {
 }
 
 #[test]
+fn a_copied_folder_replaces_links_and_does_not_write_through_them() {
+    block_on(async {
+        let world = E2bFixture::building(&MemoryShelf::default(), BuildOptions::default()).await;
+        let build = world.request_build(json!({"name": "links"})).await;
+        world.upload(&build, "h", packed("a.txt", b'0', "new")).await;
+        let steps = json!([
+            {"type": "RUN", "args": ["mkdir d && echo kept > x && ln -s ../x d/a.txt"]},
+            {"type": "COPY", "args": [".", "d/"], "filesHash": "h"},
+            {"type": "RUN", "args": ["grep kept x && test ! -L d/a.txt"]},
+        ]);
+        let body = json!({"fromImage": "python", "steps": steps});
+        assert_eq!(world.start_build(&build, body).await.status(), 202);
+        let (status, lines) = world.end_of(&build).await;
+        assert_eq!(status["status"], "ready", "{lines:#?}");
+    });
+}
+
+#[test]
+fn the_address_of_an_upload_has_the_scheme_of_its_host() {
+    block_on(async {
+        let shelf = MemoryShelf::default();
+        let options = E2bOptions {
+            builds: Some(BuildOptions::default()),
+            domain: Some("cell.example:8443".to_owned()),
+            ..E2bOptions::default()
+        };
+        let world = E2bFixture::on(options, |terms| terms.volumes = Some(shelf.shared())).await;
+        world.request_build(json!({"name": "app"})).await;
+        for (host, expected) in [
+            ("api.cell.example:8443", "https://api.cell.example:8443/"),
+            ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
+        ] {
+            let link = world.api(Method::GET, "/templates/app/files/h");
+            let link: Value = link.header("cellblock-forwarded-host", host).read().await;
+            let url = link["url"].as_str().unwrap();
+            assert!(url.starts_with(expected), "{url}");
+        }
+    });
+}
+
+#[test]
 fn builds_are_bounded_and_belong_to_their_key() {
     block_on(async {
         let off = E2bFixture::start().await;
