@@ -20,6 +20,6 @@ pub(in crate::launcher) fn make(_launch: &Launch, _place: &FrozenPlace) -> Resul
     Err(Error::Child(REASON.to_owned()))
 }
 
-pub(in crate::launcher) fn become_frozen(_place: &FrozenPlace) -> Error {
+pub(in crate::launcher) fn become_frozen(_place: &FrozenPlace, _is_draft: bool) -> Error {
     Error::Child(REASON.to_owned())
 }

@@ -23,14 +23,23 @@ use crate::launcher::transfer::Process;
 const STEP_LIMIT: Duration = Duration::from_mins(2);
 /// Priority of a launcher that freezes: runs whose results a person waits for come first.
 const NICE: i32 = 15;
+/// The least share of the processors that a cgroup can have.
+const WEIGHT: &str = "1";
+/// The first process that Linux ends when memory is short.
+const EXPENDABLE: &str = "1000";
 
 /// Makes a frozen template, and thaws it once; returns the launcher's exit code.
 pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace) -> Result<i32> {
     let _unavailable = rustix::process::nice(NICE);
+    let _unavailable = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
     let Some(files) = place.claim()? else {
         return Ok(0);
     };
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
+    for path in trees.paths() {
+        // Between cgroups, their weights count, and not the priorities of their processes.
+        let _unavailable = std::fs::write(path.join("cpu.weight"), WEIGHT);
+    }
     let made = match make_in_keep(launch, place, &files, &trees) {
         // As for other launchers; what is frozen does not depend on it.
         Err(Error::Missing {
@@ -46,11 +55,11 @@ pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace) -> Result<
         made => made,
     };
     trees.remove_all();
-    match made {
+    match made.and_then(|()| place.publish()) {
         Ok(()) => Ok(0),
         // A later start may have what this one lacks.
         Err(error @ Error::Missing { .. }) => {
-            place.discard();
+            place.clear();
             Err(error)
         }
         Err(error) => {
