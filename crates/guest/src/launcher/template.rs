@@ -189,7 +189,7 @@ impl Template {
             loader: frozen::LOADER,
         };
         fds::send(&socket, &first, &[])?;
-        let is_draft = matches!(launch.frozen, Some(FrozenOrder::Freeze(_)));
+        let is_draft = matches!(launch.frozen, Some(FrozenOrder::Freeze { .. }));
         let child = spawn(0, None, || {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;

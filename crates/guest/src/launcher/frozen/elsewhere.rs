@@ -16,7 +16,7 @@ pub fn place(_directory: &Path, _launch: &Launch) -> Result<FrozenPlace, String>
     Err(REASON.to_owned())
 }
 
-pub(in crate::launcher) fn make(_launch: &Launch, _place: &FrozenPlace) -> Result<i32> {
+pub(in crate::launcher) fn make(_launch: &Launch, _place: &FrozenPlace, _yields: bool) -> Result<i32> {
     Err(Error::Child(REASON.to_owned()))
 }
 

@@ -15,28 +15,31 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::freeze;
 use super::place::{ClaimedFiles, FrozenPlace};
-use crate::launcher::control::Launch;
+use crate::launcher::control::{FrozenOrder, Launch};
 use crate::launcher::template::{FromTemplate, Template};
 use crate::launcher::transfer::Process;
 
-/// Maximum time of each step of freezing.
-const STEP_LIMIT: Duration = Duration::from_mins(2);
-/// Priority of a launcher that freezes: runs whose results a person waits for come first.
-const NICE: i32 = 15;
-/// The least share of the processors that a cgroup can have.
-const WEIGHT: &str = "1";
+/// Maximum time of each step of freezing, which take seconds unless the machine is busy.
+const STEP_LIMIT: Duration = Duration::from_mins(10);
+/// Priority of a launcher that freezes in the background: a tenth of the processor time of a run that
+/// somebody waits for.
+const NICE: i32 = 10;
+/// The same of a cgroup. Others have 100.
+const WEIGHT: &str = "10";
 /// The first process that Linux ends when memory is short.
 const EXPENDABLE: &str = "1000";
 
 /// Makes a frozen template, and thaws it once; returns the launcher's exit code.
-pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace) -> Result<i32> {
-    let _unavailable = rustix::process::nice(NICE);
+pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace, yields: bool) -> Result<i32> {
+    if yields {
+        let _unavailable = rustix::process::nice(NICE);
+    }
     let _unavailable = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
     let Some(files) = place.claim()? else {
         return Ok(0);
     };
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
-    for path in trees.paths() {
+    for path in trees.paths().filter(|_| yields) {
         // Between cgroups, their weights count, and not the priorities of their processes.
         let _unavailable = std::fs::write(path.join("cpu.weight"), WEIGHT);
     }
@@ -84,6 +87,10 @@ fn make_in_keep(launch: &Launch, place: &FrozenPlace, files: &ClaimedFiles, tree
     ];
     open.extend(trees.descriptors());
     let child = keep::start(&plan, trees, &open, || {
+        if matches!(launch.frozen, Some(FrozenOrder::Freeze { yields: true, .. })) {
+            // The keep has its own session, whose priority counts where Linux groups processes by session.
+            let _unavailable = std::fs::write("/proc/self/autogroup", NICE.to_string());
+        }
         let made = freeze_first(launch, place, files, &staged).and_then(|()| try_out(launch, place));
         fds::send(&theirs, &made.map_err(|error| chain(&error)), &[])
     })?;

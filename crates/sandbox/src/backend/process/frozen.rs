@@ -35,7 +35,7 @@ pub(super) fn prepare(config: &ProcessConfig, launch: &mut Launch) {
             if let FrozenState::Damaged(reason) = state {
                 tracing::warn!(reason, "the frozen template is not used; it will be made again");
             }
-            let started = start(config.launcher.as_deref(), whole, place);
+            let started = start(config.launcher.as_deref(), whole, place, true);
             if let Err(error) = started.and_then(reap) {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
@@ -68,7 +68,7 @@ pub(super) async fn make(config: &ProcessConfig) -> Result<FrozenState> {
     let (FrozenState::Missing | FrozenState::Damaged(_), Some((whole, place))) = (&state, order) else {
         return Ok(state);
     };
-    let mut child = start(config.launcher.as_deref(), whole, place.clone())?;
+    let mut child = start(config.launcher.as_deref(), whole, place.clone(), false)?;
     let ended = tokio::task::spawn_blocking(move || child.wait()).await;
     if let Ok(ended) = ended {
         ended.during("wait for the launcher that freezes")?;
@@ -96,13 +96,14 @@ fn look(config: &ProcessConfig, launch: &Launch) -> (FrozenState, Option<(Launch
     }
 }
 
-/// Starts a launcher that freezes a template. It outlives this process, and ends by itself.
-fn start(executable: Option<&Path>, launch: Launch, place: FrozenPlace) -> Result<Child> {
+/// Starts a launcher that freezes a template, and `yields` to everything else on the machine. It outlives
+/// this process, and ends by itself.
+fn start(executable: Option<&Path>, launch: Launch, place: FrozenPlace, yields: bool) -> Result<Child> {
     // The ids of the other launcher are its own.
     let (ids, held) = ids::choose()?;
     let launch = Launch {
         ids,
-        frozen: Some(FrozenOrder::Freeze(place)),
+        frozen: Some(FrozenOrder::Freeze { place, yields }),
         ..launch
     };
     let executable = match executable {
