@@ -60,8 +60,8 @@ pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace, yields: bo
     trees.remove_all();
     match made.and_then(|()| place.publish()) {
         Ok(()) => Ok(0),
-        // A later start may have what this one lacks.
-        Err(error @ Error::Missing { .. }) => {
+        // A later start may have what this one lacks, such as an image that was removed meanwhile.
+        Err(error) if matches!(error, Error::Missing { .. }) || !launch.image.directory.is_dir() => {
             place.clear();
             Err(error)
         }
