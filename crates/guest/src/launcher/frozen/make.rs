@@ -28,6 +28,8 @@ const NICE: i32 = 10;
 const WEIGHT: &str = "10";
 /// The first process that Linux ends when memory is short.
 const EXPENDABLE: &str = "1000";
+/// Free disk space in bytes without which nothing is written: what runs meanwhile needs some, too.
+const FREE_SPACE: u64 = 1 << 30;
 
 /// Makes a frozen template, and thaws it once; returns the launcher's exit code.
 pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace, yields: bool) -> Result<i32> {
@@ -38,6 +40,7 @@ pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace, yields: bo
     let Some(files) = place.claim()? else {
         return Ok(0);
     };
+    check_space(&files).inspect_err(|_| place.clear())?;
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
     for path in trees.paths().filter(|_| yields) {
         // Between cgroups, their weights count, and not the priorities of their processes.
@@ -70,6 +73,19 @@ pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace, yields: bo
             Err(error)
         }
     }
+}
+
+fn check_space(files: &ClaimedFiles) -> Result<()> {
+    let found = rustix::fs::fstatvfs(&files.memory).during("look at the free disk space")?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if free >= FREE_SPACE {
+        return Ok(());
+    }
+    Err(Error::Child(format!(
+        "freeze a template: {} MiB of disk space are free, but {} MiB are required; free some disk space",
+        free >> 20,
+        FREE_SPACE >> 20
+    )))
 }
 
 fn make_in_keep(launch: &Launch, place: &FrozenPlace, files: &ClaimedFiles, trees: &Trees) -> Result<()> {
