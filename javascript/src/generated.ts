@@ -357,7 +357,7 @@ export interface ConnectorAnswer {
   head?: Array<any>;
   /** Reason that the table could not be stored. */
   note?: string | null;
-  /** `ok`, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`, `parse`, `invalid_parameter`, `timeout` or `not_granted`. */
+  /** `ok`, `rehearsed` for a call that was not made, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`, `parse`, `invalid_parameter`, `timeout` or `not_granted`. */
   outcome: string;
   /** Seconds after which the call may succeed, if it failed because of a rate limit and that is known. */
   retry_after?: number | null;
@@ -632,7 +632,7 @@ export interface FetchRecord {
   head?: Array<any>;
   /** Reason that the table could not be stored. */
   note?: string | null;
-  /** `ok`, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`, `parse`, `invalid_parameter`, `timeout` or `not_granted`. */
+  /** `ok`, `rehearsed` for a call that was not made, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`, `parse`, `invalid_parameter`, `timeout` or `not_granted`. */
   outcome: string;
   /** Seconds after which the call may succeed, if it failed because of a rate limit and that is known. */
   retry_after?: number | null;

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { send } from "../api";
 import { go } from "../route";
-import { oneLine, plain, shortened } from "../text";
+import { oneLine, plain } from "../text";
 import { attempt } from "./notice";
 
 export interface ApprovalRequest {
@@ -80,13 +80,13 @@ export function Approval({ response, requests }: Props) {
   );
 }
 
-/** The calls of a request: one of a tool, or all that rehearsed code would make. */
+/** The calls of a request, whole: one of a tool, or all that rehearsed code would make. */
 function Calls({ request }: { request: ApprovalRequest }) {
   const writes = writesOf(request);
   if (writes === null) {
     return (
       <li>
-        <code>{oneLine(`${request.server_label}.${request.name}`)}</code> <span class="detail">{plain(shortened(request.arguments, 2000))}</span>
+        <code>{oneLine(`${request.server_label}.${request.name}`)}</code> <span class="detail">{plain(request.arguments)}</span>
       </li>
     );
   }
@@ -94,7 +94,7 @@ function Calls({ request }: { request: ApprovalRequest }) {
     <>
       {writes.map((write, index) => (
         <li key={index}>
-          <code>{oneLine(`${write.connector}.${write.function}`)}</code> <span class="detail">{plain(shortened(JSON.stringify(write.arguments), 2000))}</span>
+          <code>{oneLine(`${write.connector}.${write.function}`)}</code> <span class="detail">{plain(JSON.stringify(write.arguments))}</span>
         </li>
       ))}
     </>

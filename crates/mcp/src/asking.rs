@@ -53,7 +53,8 @@ pub(crate) enum ClientAsker {
     Nobody,
     /// A request on the client's connection.
     Connection(Peer<RoleServer>),
-    /// An answer that requires the client to make the call again.
+    /// An answer that requires the client to make the call again. While the call has this, it does
+    /// not become a task.
     Answer(mpsc::Sender<ClientQuestion>),
 }
 
@@ -222,9 +223,9 @@ impl WaitingCalls {
             ));
         };
         let mut waiting = self.0.lock();
-        // A state of another owner is as good as unknown.
+        // A state of another owner is as good as unknown, and its call waits on.
         let known = waiting.get(state).is_some_and(|call| call.owner == *owner);
-        let Some(call) = waiting.remove(state).filter(|_| known) else {
+        let Some(call) = known.then(|| waiting.remove(state)).flatten() else {
             return Err(invalid(
                 "no call waits with this `requestState`; make the call again without it",
             ));
@@ -238,8 +239,35 @@ impl WaitingCalls {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_of_another_owner_leaves_the_call_waiting() {
+        let (owner, other) = (Owner::new("owner"), Owner::new("other"));
+        let stop = CancellationToken::new();
+        let working = TaskCall {
+            answer: tokio::spawn(std::future::pending()),
+            stop: stop.clone(),
+            guard: stop.clone().drop_guard(),
+        };
+        let (_, questions) = mpsc::channel(1);
+        let (answer, mut answered) = oneshot::channel();
+        let text = "Approve?".to_owned();
+        let waiting = WaitingCalls::default();
+        let asked = waiting.keep(&owner, working, questions, ClientQuestion { text, answer });
+        let state = asked.unwrap().request_state.unwrap();
+        let accept = || -> Option<InputResponses> {
+            let result = json!({"action": "accept", "content": {"approve": true}});
+            Some([(QUESTION.to_owned(), result)].into())
+        };
+        assert!(waiting.answered(&other, &state, accept()).is_err());
+        assert!(!stop.is_cancelled(), "the call goes on");
+        assert!(answered.try_recv().is_err(), "there is no decision yet");
+        assert!(waiting.answered(&owner, &state, accept()).is_ok());
+        assert_eq!(answered.try_recv(), Ok(ApprovalDecision::Approved));
+    }
 
     #[test]
     fn only_a_form_that_says_so_approves() {

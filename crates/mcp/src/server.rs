@@ -215,11 +215,17 @@ impl Server {
         mut questions: mpsc::Receiver<ClientQuestion>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tasks = knows_tasks(context);
+        // A question cannot be asked in a task: a call that may ask one becomes none yet.
+        let mut asks = true;
         let mut later = std::pin::pin!(sleep(self.shared.options.task_after));
         let ended = loop {
             tokio::select! {
                 ended = &mut working.answer => break ended,
-                Some(question) = questions.recv() => {
+                question = questions.recv(), if asks => {
+                    let Some(question) = question else {
+                        asks = false;
+                        continue;
+                    };
                     match self.serving.waiting.keep(owner, working, questions, question) {
                         Ok(required) => return Ok(CallToolResponse::InputRequired(required)),
                         Err(kept) => (working, questions) = kept,
@@ -229,7 +235,7 @@ impl Server {
                     working.stop.cancel();
                     break working.answer.await;
                 }
-                () = &mut later, if tasks => {
+                () = &mut later, if tasks && !asks => {
                     let task = self.serving.tasks.begin(owner, working);
                     return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
                 }

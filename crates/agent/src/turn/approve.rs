@@ -2,7 +2,7 @@
 
 use cellblock_interpreter::connector::IntendedWrite;
 use cellblock_interpreter::render;
-use cellblock_interpreter::session::checkpoints::rehearsals::{Rehearsal, UNFINISHED};
+use cellblock_interpreter::session::checkpoints::rehearsals::Rehearsal;
 use cellblock_interpreter::toolset::WriteTerms;
 use serde::Deserialize;
 use serde_json::json;
@@ -26,7 +26,7 @@ impl CallResult {
     #[must_use]
     pub fn of_rehearsal(self, code: &str, requirements: &[String], rehearsal: &Rehearsal) -> Self {
         if !rehearsal.can_be_approved() {
-            return self.after(UNFINISHED);
+            return self.after(rehearsal.note());
         }
         let asks = json!({"code": code, "requirements": requirements, "writes": rehearsal.writes});
         let note = format!(

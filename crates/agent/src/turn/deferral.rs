@@ -25,6 +25,10 @@ impl DeferredTools {
             _ => None,
         });
         let mut earlier = Vec::new();
+        // Models know tools by name, so that a function like a hosted tool would be offered as a second one.
+        let fixed: Vec<_> = tools.iter().filter_map(Tool::fixed_name).collect();
+        let is_fixed =
+            |tool: &Tool| matches!(tool, Tool::Function(_) | Tool::Custom(_)) && fixed.contains(&tool.name());
         if search.is_some() {
             let outputs = conversation.iter().rev().filter_map(|item| match item {
                 Item::ToolSearchOutput(output) => Some(&output.tools),
@@ -32,7 +36,8 @@ impl DeferredTools {
             });
             // The last ones, if there are too many.
             let mut room = MAX_DEFERRED;
-            for tool in outputs.flat_map(|tools| tools.iter().rev()) {
+            let tools = outputs.flat_map(|tools| tools.iter().rev());
+            for tool in tools.filter(|tool| !is_fixed(tool)) {
                 let Some(left) = room.checked_sub(tool.offered_as()) else {
                     break;
                 };
@@ -53,21 +58,20 @@ impl DeferredTools {
         &self.earlier
     }
 
-    /// Offers tools from now on.
+    /// Offers tools from now on, each once.
     pub(super) fn load(&mut self, names: Vec<String>) {
-        self.loaded.retain(|loaded| !names.contains(loaded));
-        self.loaded.extend(names);
+        for name in names {
+            self.loaded.retain(|loaded| *loaded != name);
+            self.loaded.push(name);
+        }
     }
 }
 
 impl ResponseBuilder<'_> {
     /// Loads the tools that earlier turns have found, and the one that the model has to call.
     pub(super) fn load_earlier(&mut self) {
-        let mut names: Vec<String> = Vec::new();
-        for name in self.deferral.earlier.iter().flat_map(|tool| self.names(tool)) {
-            names.retain(|other| *other != name);
-            names.push(name);
-        }
+        let earlier = self.deferral.earlier.iter();
+        let mut names: Vec<String> = earlier.flat_map(|tool| self.names(tool)).collect();
         if let ToolChoice::Tool(chosen) = &self.draft.response().tool_choice {
             match chosen {
                 ToolName::Function { name, namespace } | ToolName::Custom { name, namespace } => {

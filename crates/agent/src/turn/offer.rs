@@ -145,7 +145,7 @@ impl ResponseBuilder<'_> {
             }],
             Tool::ApplyPatch { .. } => vec![patch::function()],
             Tool::LocalShell => vec![LocalShellAction::function()],
-            Tool::ProgrammaticToolCalling => vec![program::function(&self.of_code)],
+            Tool::ProgrammaticToolCalling => vec![self.programs()],
             // The search comes after the tools that are always offered.
             Tool::Mcp(_) | Tool::ToolSearch(_) => Vec::new(),
         });
@@ -155,6 +155,12 @@ impl ResponseBuilder<'_> {
         // Last, so that what comes before them can stay in the provider's cache.
         offered.extend(self.loaded(MAX_TOOLS.saturating_sub(offered.len())));
         offered
+    }
+
+    /// Returns the tool for programs, without functions that the model has to find first.
+    fn programs(&self) -> Function {
+        let functions = self.of_code.iter();
+        program::function(functions.filter(|known| !self.is_hidden(&known.card.name)))
     }
 
     /// Returns the choice with the model's names.

@@ -49,6 +49,11 @@ pub(super) fn operation(arguments: &str) -> Result<PatchOperation, String> {
         if let Some(operation) = read.get_mut("operation").filter(|it| it.is_object()) {
             read = operation.take();
         }
+        // The item has no such field, so that clients would change the file and leave it where it is.
+        if read.get("move_to").is_some_and(|to| !to.is_null()) {
+            let problem = "files cannot be moved; create the file at its new path and delete the old one";
+            return Err(problem.to_owned());
+        }
         let operation: PatchOperation = serde_json::from_value(read).map_err(|error| error.to_string())?;
         check(&operation)?;
         Ok::<_, String>(operation)
@@ -117,6 +122,8 @@ mod tests {
         }
         let plain = operation(&json!({"type": "create_file", "path": "a", "diff": "x"}).to_string());
         assert!(plain.unwrap_err().contains("begins with `+`"));
+        let moved = json!({"type": "update_file", "path": "a", "diff": "-x", "move_to": "b"}).to_string();
+        assert!(operation(&moved).unwrap_err().contains("cannot be moved"));
         assert!(operation("{").unwrap_err().contains("not JSON"));
         assert!(operation("{\"type\": \"move\"}").unwrap_err().contains("move"));
     }

@@ -70,10 +70,11 @@ impl ProgramSeal for PlainSeal {
     }
 }
 
-/// Returns the tool as models know it, with the functions that programs can call.
-pub(super) fn function(functions: &[CodeFunction]) -> Function {
+/// Returns the tool as models know it, with functions that programs can call.
+pub(super) fn function<'a>(functions: impl Iterator<Item = &'a CodeFunction>) -> Function {
     let mut about = ABOUT.to_owned();
-    if !functions.is_empty() {
+    let mut functions = functions.peekable();
+    if functions.peek().is_some() {
         about.push_str("\n\nFunctions, each with one object of arguments:\n");
     }
     for CodeFunction { card, .. } in functions {

@@ -53,6 +53,7 @@ impl CallPairs {
                 }
                 if let Some(ToolCaller::Program { caller_id }) = &call.caller
                     && let Some(program) = self.calls.get_mut(caller_id)
+                    && program.kind == CallKind::Program
                 {
                     // It has its output once its calls have theirs.
                     program.answered = true;

@@ -105,6 +105,7 @@ pub(crate) fn container(items: &[Item]) -> Option<String> {
     items.iter().rev().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
         Item::ShellCall(call) => call.container().map(str::to_owned),
+        Item::Program(program) => program.container.clone(),
         _ => None,
     })
 }

@@ -420,8 +420,9 @@ fn is_ours(call: &FunctionCall) -> bool {
 }
 
 /// Says of code and tools that were broken off that they were: a call without an output is refused
-/// by every provider.
-pub(super) fn mend(conversation: &mut Vec<Item>) {
+/// by every provider. Returns the index of the turn's first item, which was `own`: what is added before it
+/// is added again when the turn is read.
+pub(super) fn mend(conversation: &mut Vec<Item>, mut own: usize) -> usize {
     let answered: HashSet<String> = conversation
         .iter()
         .filter_map(|item| match item {
@@ -452,6 +453,7 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
                     result: STOPPED.to_owned(),
                     status: ItemStatus::Incomplete,
                 };
+                own += usize::from(place < own);
                 place += 1;
                 conversation.insert(place, Item::ProgramOutput(output));
             }
@@ -468,11 +470,13 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
                 call_id,
                 output: FunctionOutput::Text(STOPPED.to_owned()),
             };
+            own += usize::from(place < own);
             place += 1;
             conversation.insert(place, Item::FunctionCallOutput(output));
         }
         place += 1;
     }
+    own
 }
 
 /// The container that a response's code ran in: that of the first call, where further calls had
@@ -497,4 +501,29 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
             param: None,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_of_a_stopped_program_does_not_move_the_items_of_a_turn() {
+        let caller = json!({"type": "program", "caller_id": "c1"});
+        let items = json!([
+            {"type": "program", "id": "prog_1", "call_id": "c1", "code": "", "fingerprint": ""},
+            {"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c2", "name": "f",
+             "arguments": "{}", "caller": caller},
+            {"type": "function_call_output", "id": "fco_1", "status": "completed", "call_id": "c2",
+             "output": "1", "caller": caller},
+        ]);
+        let mut items: Vec<Item> = serde_json::from_value(items).unwrap();
+        let mut waiting = items[..2].to_vec();
+        assert_eq!(mend(&mut waiting, 1), 1);
+        assert_eq!(waiting.len(), 2);
+        let own = mend(&mut items, 2);
+        let ids: Vec<_> = items[own..].iter().map(Item::id).collect();
+        assert_eq!(ids, ["fco_1"]);
+        assert_eq!(items[1].id(), "po_c1");
+    }
 }

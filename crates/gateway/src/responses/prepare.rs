@@ -96,7 +96,7 @@ pub(super) async fn look(
     } else {
         let mut earlier = earlier(gateway, caller, &request, memory).await?;
         // Its code may have waited in vain for the client.
-        keep::mend(&mut earlier.items);
+        keep::mend(&mut earlier.items, 0);
         (earlier, resume::without_calls_of_code(&request.input)?)
     };
     let ResolvedInput { items: input, leads } = resolve(gateway, caller, &input).await?;

@@ -57,17 +57,25 @@ pub(super) async fn leads(
     parts: [&[Item]; 2],
     mut leads: Vec<Lead>,
 ) -> Result<Vec<Lead>, ApiError> {
+    // Most conversations have none, and are not copied.
+    let is_program = |item: &Item| matches!(item, Item::Program(_));
+    if !parts.iter().any(|part| part.iter().any(is_program)) {
+        return Ok(leads);
+    }
     let conversation = parts.concat();
     let paused = paused_programs(&conversation);
-    let Some(first) = paused.first() else {
+    let mut calls = paused.iter().flat_map(|paused| &paused.calls);
+    // The check of calls and their outputs names a call without one better than an error here would.
+    let lacks_output = calls.any(|(_, output)| output.is_none());
+    let Some(first) = paused.first().filter(|_| !lacks_output) else {
         return Ok(leads);
     };
     let id = &first.program.call_id;
     let invalid = |code, message| Err(ApiError::invalid("input", code, message));
     if !request.tools.iter().any(Tool::is_programs) {
         let message = format!(
-            "the program `{id}` waits for outputs of its calls; send `tools` with \
-             `programmatic_tool_calling` and its functions"
+            "the program `{id}` waits for outputs of its calls; send them in a request for a response with \
+             `tools` that have `programmatic_tool_calling` and the program's functions"
         );
         return invalid("invalid_value", message);
     }

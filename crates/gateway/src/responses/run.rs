@@ -189,9 +189,10 @@ impl Job {
         // What is cut short has nobody who could answer.
         let whole = left.is_none() && response.status == ResponseStatus::Completed;
         let suspended = turn.suspended().filter(|_| whole);
-        if suspended.is_none() {
-            keep::mend(&mut conversation);
-        }
+        let own = match &suspended {
+            Some(_) => own,
+            None => keep::mend(&mut conversation, own),
+        };
         let used = keep::container(&response);
         if let (Some(key), Some(used)) = (key, &used) {
             container::bind(&gateway, key, used.clone()).await;

@@ -190,9 +190,14 @@ fn wrong_searches_are_errors() {
             (search.clone(), output(json!(many)), "input[0].tools"),
             (search.clone(), output(Value::Null), "input[0].tools"),
             (
-                search,
+                search.clone(),
                 json!({"input": [{"type": "tool_search_call", "execution": "client", "arguments": {}}]}),
                 "input[0].call_id",
+            ),
+            (
+                search,
+                json!({"input": [{"type": "tool_search_call", "arguments": "{}"}]}),
+                "input[0].arguments",
             ),
         ] {
             let refused = ask(tools, fields).await;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, MemoPolicy, Redaction};
+use crate::render::plain::line;
 
 /// Maximum number of calls that a rehearsal lists.
 pub const MAX_WRITES: usize = 200;
@@ -55,10 +56,25 @@ impl fmt::Display for IntendedWrite {
         write!(formatter, "{}.{}(", self.connector, self.function)?;
         for (at, (name, value)) in self.arguments.iter().enumerate() {
             let comma = if at > 0 { ", " } else { "" };
-            write!(formatter, "{comma}{name}={value}")?;
+            write!(
+                formatter,
+                "{comma}{}={}",
+                shown_name(name),
+                line(&value.to_string())
+            )?;
         }
         formatter.write_str(")")
     }
+}
+
+/// Returns the name of an argument, quoted if it could be taken for more: where a function has open
+/// parameters, code chooses it, and a person decides by what is shown.
+fn shown_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.is_empty() || name.chars().any(|c| !is_plain(c)) {
+        return line(&Value::from(name).to_string());
+    }
+    name.to_owned()
 }
 
 impl IntendedWrite {
@@ -309,6 +325,19 @@ mod tests {
         assert!(recorder.note(large).is_err());
         assert_eq!(recorder.take(), None);
         assert_eq!(recorder.take(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn code_cannot_disguise_a_call_in_the_list() {
+        let arguments = json!({"note": "a\n- b\u{202e}", "sku=1)\n- shop.get_price(x": 2});
+        let disguised = IntendedWrite {
+            arguments: arguments.as_object().unwrap().clone(),
+            ..write(1)
+        };
+        assert_eq!(
+            disguised.to_string(),
+            r#"shop.set_price(note="a\n- b\u{202e}", "sku=1)\n- shop.get_price(x"=2)"#
+        );
     }
 
     #[test]

@@ -127,6 +127,11 @@ fn a_program_that_does_not_end_well_keeps_its_text_and_has_a_reason() {
                 "text('kept'); await Promise.all(Array.from({ length: 129 }, () => price()))",
                 "at most 128 calls may wait",
             ),
+            (
+                "text('kept'); throw 'e'.repeat(30 << 20)",
+                "the program threw eee",
+            ),
+            ("text('kept'); await import('node:fs')", "TypeError: "),
         ] {
             let failed = play_for(&session, 4, code, &[]).await;
             assert!(error(&failed).contains(reason), "{code}: {failed:?}");
@@ -139,6 +144,42 @@ fn a_program_that_does_not_end_well_keeps_its_text_and_has_a_reason() {
         assert!(
             error(&failed).contains("return less from the functions"),
             "{failed:?}"
+        );
+    });
+}
+
+#[test]
+fn a_call_that_was_too_large_leaves_room_for_smaller_ones() {
+    block_on(async {
+        let session = session().await;
+        let code = "const large = 'x'.repeat(1000000);\n\
+                    for (let i = 0; i < 6; i++) price({ large }).catch((error) => text(error.message));\n\
+                    await price({ small: 1 });";
+        let report = play(&session, code, &[]).await;
+        let calls = waiting(&report);
+        assert_eq!((calls.len(), calls[4]), (5, r#"{"small":1}"#));
+        assert!(
+            report.text.contains("more than 4194304 characters"),
+            "{}",
+            report.text
+        );
+    });
+}
+
+#[test]
+fn every_clock_of_a_program_shows_the_time_of_its_start() {
+    block_on(async {
+        let session = session().await;
+        let code = "const day = new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' });\n\
+                    text(day.format()); text([0].map(day.format)[0]);\n\
+                    text(day.formatToParts().map((part) => part.value).join(''));\n\
+                    text([new Date().getTime(), Date.now()]);";
+        let shown = play(&session, code, &[]).await;
+        let day = "November 14, 2023";
+        let time = 1_700_000_000_123_u64;
+        assert_eq!(
+            shown.text,
+            format!("{day}\nJanuary 1, 1970\n{day}\n[{time},{time}]")
         );
     });
 }

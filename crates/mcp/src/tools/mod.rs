@@ -246,7 +246,10 @@ impl Work {
     /// Does it.
     pub(crate) async fn call(self, server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
         match self {
-            Self::Own(own) => own(server, call).await,
+            Self::Own(own) => {
+                call.asker = ClientAsker::Nobody;
+                own(server, call).await
+            }
             Self::Toolset { kind, resumes } => toolset::call(kind, resumes, server, call).await,
         }
     }

@@ -1,6 +1,6 @@
 //! Cells whose code can make calls that need approval: they are rehearsed, and a person is asked.
 
-use cellblock_interpreter::session::checkpoints::rehearsals::{Rehearsal, UNFINISHED};
+use cellblock_interpreter::session::checkpoints::rehearsals::Rehearsal;
 use cellblock_interpreter::text::counted;
 use cellblock_interpreter::toolset::python;
 use cellblock_interpreter::{Cell, Execution};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Call;
 use crate::answer::{self, CallAnswer};
-use crate::asking::ApprovalDecision;
+use crate::asking::{ApprovalDecision, ClientAsker};
 use crate::refusal::Refusal;
 use crate::sessions::Use;
 use crate::shared::McpShared;
@@ -22,7 +22,7 @@ pub(super) async fn is_due(call: &Call, used: &Use) -> Result<bool, Refusal> {
 /// Rehearses code, asks for approval, and runs it.
 pub(super) async fn run(
     server: &McpShared,
-    call: &Call,
+    call: &mut Call,
     used: &Use,
     arguments: Value,
 ) -> Result<CallAnswer, Refusal> {
@@ -32,7 +32,7 @@ pub(super) async fn run(
         let kept = rehearsal.kept;
         let mut answer = told(server, used, &rehearsal.execution);
         if !kept {
-            answer.text(UNFINISHED);
+            answer.text(rehearsal.note());
         }
         return Ok(answer);
     }
@@ -40,6 +40,7 @@ pub(super) async fn run(
         decision = call.asker.ask(question(&rehearsal)) => decision,
         () = call.stop.cancelled() => return Err(Refusal::cancelled()),
     };
+    call.asker = ClientAsker::Nobody;
     let why = match decision {
         ApprovalDecision::Approved => {
             let approved = Cell {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::arguments::SESSION;
 use super::{Call, cell, derivation, json, rehearsal};
 use crate::answer::{self, CallAnswer};
+use crate::asking::ClientAsker;
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
 
@@ -38,6 +39,7 @@ pub(super) async fn call(
     if kind.runs_cells() && rehearsal::is_due(call, &used).await? {
         return rehearsal::run(server, call, &used, arguments).await;
     }
+    call.asker = ClientAsker::Nobody;
     let _permit = call.permit(server).await?;
     let mut pictures = Vec::new();
     let mut watch = |event| match event {

@@ -1,6 +1,7 @@
 //! Code whose calls need approval: the client's person is asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_interpreter::toolset::notebook;
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, ErrorData,
 use serde_json::{Value, json};
 
 use crate::shop::Shop;
-use crate::support::{block_on, call, newest, revisions, server, text};
+use crate::support::{block_on, call, newest, revisions, server, text, until};
 
 const WRITES: &str = "for sku in (1, 2): shop.set_price(sku=sku, price=sku + 2)\nprint('changed')";
 
@@ -21,17 +22,22 @@ const WRITES: &str = "for sku in (1, 2): shop.set_price(sku=sku, price=sku + 2)\
 #[derive(Clone)]
 struct Person {
     answer: Option<(ElicitationAction, Value)>,
+    /// Whether the client takes tasks.
+    tasks: bool,
     /// Questions that it was asked.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl ClientHandler for Person {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = if self.answer.is_some() {
-            serde_json::from_value(json!({"elicitation": {}})).unwrap()
+        let mut capabilities = if self.tasks {
+            ClientCapabilities::builder().enable_tasks().build()
         } else {
             ClientCapabilities::default()
         };
+        if self.answer.is_some() {
+            capabilities.elicitation = serde_json::from_value(json!({})).unwrap();
+        }
         ClientConfig::new(capabilities, Implementation::new("person", "1"))
     }
 
@@ -53,10 +59,20 @@ async fn connect(
     answer: Option<(ElicitationAction, Value)>,
     mode: ClientLifecycleMode,
 ) -> (RunningService<RoleClient, Person>, Person, Arc<Shop>) {
+    connect_with(answer, mode, None).await
+}
+
+/// The same, of a client that takes tasks if calls become tasks after this time.
+async fn connect_with(
+    answer: Option<(ElicitationAction, Value)>,
+    mode: ClientLifecycleMode,
+    task_after: Option<Duration>,
+) -> (RunningService<RoleClient, Person>, Person, Arc<Shop>) {
     let (shop, connector) = Shop::open();
     let server = server(|options| {
         options.toolsets = vec![notebook::KIND];
         options.connectors = vec![connector];
+        options.task_after = task_after.unwrap_or(options.task_after);
     });
     let server = server.await;
     let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -66,6 +82,7 @@ async fn connect(
     });
     let person = Person {
         answer,
+        tasks: task_after.is_some(),
         asked: Arc::default(),
     };
     let client = person.clone().serve_with_lifecycle(ours, mode).await.unwrap();
@@ -157,5 +174,26 @@ fn an_unknown_state_continues_no_call() {
         assert!(matches!(done, CallToolResponse::Complete(_)), "{done:?}");
         assert_eq!(shop.written(), ["1=3", "2=4"]);
         assert!(retry(&state).await.is_err(), "an approval counts once");
+    });
+}
+
+#[test]
+fn a_slow_rehearsal_asks_its_question_before_the_call_becomes_a_task() {
+    block_on(async {
+        let answer = (ElicitationAction::Accept, json!({"approve": true}));
+        let after = Some(Duration::from_millis(1));
+        let (client, _, shop) = connect_with(Some(answer), newest(), after).await;
+        let asked = client
+            .call_tool_once(call("run_cell", json!({"code": WRITES})))
+            .await;
+        let CallToolResponse::InputRequired(required) = asked.unwrap() else {
+            panic!("not a question");
+        };
+        let accept = json!({"action": "accept", "content": {"approve": true}});
+        let mut retry = call("run_cell", json!({"code": WRITES}));
+        retry.request_state = required.request_state;
+        retry.input_responses = Some([("approval".to_owned(), accept)].into());
+        client.call_tool_once(retry).await.unwrap();
+        until("the calls are made", async || shop.written().len() == 2).await;
     });
 }

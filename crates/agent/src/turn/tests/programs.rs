@@ -178,3 +178,21 @@ async fn a_function_that_a_waiting_program_called_must_still_be_there() {
     let told = played.results()[0].as_str().unwrap().to_owned();
     assert!(told.contains("programs cannot call `price`"), "{told}");
 }
+
+#[tokio::test]
+async fn a_deferred_function_is_described_to_programs_once_it_was_found() {
+    let request = json!({"input": "go", "tools": [
+        {"type": "programmatic_tool_calling"},
+        {"type": "function", "name": "stock", "description": "Returns a stock.", "defer_loading": true,
+         "parameters": {"type": "object"}, "allowed_callers": ["direct", "programmatic"]},
+        {"type": "tool_search"},
+    ]});
+    let answers = vec![
+        ScriptedAnswer::new().call("c1", "tool_search", "{\"query\": \"stock\"}"),
+        ScriptedAnswer::new().text("ok"),
+    ];
+    let played = play_in(Echo::new(true), &request, answers).await;
+    let about = |step: usize| played.asked[step].tools[0].description.clone().unwrap();
+    assert!(!about(0).contains("tools.stock"), "{}", about(0));
+    assert!(about(1).contains("tools.stock"), "{}", about(1));
+}

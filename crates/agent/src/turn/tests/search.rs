@@ -215,9 +215,29 @@ async fn items_of_an_earlier_search_load_its_tools_again() {
 }
 
 #[tokio::test]
+async fn a_found_function_with_the_name_of_a_hosted_tool_is_not_offered() {
+    let input = json!([
+        {"role": "user", "content": "go"},
+        {"type": "tool_search_output", "execution": "server", "call_id": null, "status": "completed",
+         "tools": [deferred("tool_search", "Searches."), deferred("send_mail", "Sends a mail.")]},
+    ]);
+    let played = play(&json!({"tools": tools(), "input": input}), vec![done()]).await;
+    assert_eq!(offered(&played, 0), ["add", "tool_search", "send_mail"]);
+}
+
+#[tokio::test]
 async fn a_choice_of_deferred_tools_can_be_served() {
     let chosen = json!({"type": "function", "name": "send_mail"});
     let forced = play(&json!({"tools": tools(), "tool_choice": chosen}), vec![done()]).await;
+    assert_eq!(offered(&forced, 0), ["add", "tool_search", "send_mail"]);
+    // Once, also if a search has found it before.
+    let found = json!([
+        {"role": "user", "content": "go"},
+        {"type": "tool_search_output", "execution": "server", "call_id": null, "status": "completed",
+         "tools": [deferred("send_mail", "Sends a mail.")]},
+    ]);
+    let body = json!({"tools": tools(), "input": found, "tool_choice": chosen});
+    let forced = play(&body, vec![done()]).await;
     assert_eq!(offered(&forced, 0), ["add", "tool_search", "send_mail"]);
     let choice = json!({"type": "allowed_tools", "mode": "auto", "tools": [chosen]});
     let allowed = play(&json!({"tools": tools(), "tool_choice": choice}), vec![done()]).await;

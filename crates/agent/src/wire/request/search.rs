@@ -55,7 +55,10 @@ pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Resul
         status,
         execution,
         call_id,
-        arguments: fields.get("arguments").cloned().unwrap_or_else(|| json!({})),
+        // Models and their servers know only objects.
+        arguments: fields
+            .object("arguments")?
+            .map_or_else(|| json!({}), Value::Object),
     })
 }
 

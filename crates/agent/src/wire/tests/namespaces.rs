@@ -160,7 +160,7 @@ fn an_unsupported_hosted_tool_is_rejected_with_a_fix() {
     assert_eq!(
         error.message,
         "`tools[1].type` is `web_search`; it can be `function`, `namespace`, `tool_search`, \
-         `code_interpreter`, `shell`, `apply_patch`, `custom` or `mcp`; this server has no other tools, so \
-         leave it out"
+         `code_interpreter`, `shell`, `apply_patch`, `custom`, `programmatic_tool_calling` or `mcp`; this \
+         server has no other tools, so leave it out"
     );
 }

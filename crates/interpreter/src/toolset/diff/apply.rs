@@ -7,6 +7,8 @@ use super::reader::{LineKind, PatchLine, PatchSection};
 const MAX_COMPARED: u64 = 20_000_000;
 /// Number of bytes of a line that count as one more comparison.
 const LONG: usize = 64;
+/// Number of bytes of blanks that count as one more comparison, because they are skipped one by one.
+const BLANKS: usize = 4;
 /// Maximum number of characters of a line in a message.
 const SHOWN: usize = 120;
 
@@ -27,8 +29,8 @@ pub fn apply(sections: &[PatchSection], text: &str) -> Result<String, String> {
 
 /// A text under change.
 struct TextPatcher<'a> {
-    /// Lines, each with its line break.
-    lines: Vec<(&'a str, &'a str)>,
+    /// Lines with their line breaks.
+    lines: Vec<&'a str>,
     line_break: &'a str,
     /// Whether the last line has a line break.
     ends: bool,
@@ -36,7 +38,12 @@ struct TextPatcher<'a> {
     cursor: usize,
     /// Number of lines that are in `done`.
     copied: usize,
-    done: Vec<(&'a str, &'a str)>,
+    /// The new text. Its last line has a line break, too.
+    done: String,
+    /// Number of bytes of that line break.
+    last_break: usize,
+    /// Number of bytes of blanks around all lines.
+    blanks: usize,
     compared: u64,
 }
 
@@ -53,30 +60,33 @@ enum LineMatch {
 const MATCHES: [LineMatch; 3] = [LineMatch::Exact, LineMatch::End, LineMatch::Both];
 
 impl LineMatch {
-    fn is(self, one: &str, other: &str) -> bool {
+    /// Returns the part of a line that is compared.
+    fn part(self, line: &str) -> &str {
         match self {
-            Self::Exact => one == other,
-            Self::End => one.trim_end() == other.trim_end(),
-            Self::Both => one.trim() == other.trim(),
+            Self::Exact => line,
+            Self::End => line.trim_end(),
+            Self::Both => line.trim(),
         }
     }
 }
 
 impl<'a> TextPatcher<'a> {
     fn new(text: &'a str) -> Self {
-        let line = |line: &'a str| match line.strip_suffix("\r\n") {
-            Some(text) => (text, "\r\n"),
-            None => line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n")),
+        let lines: Vec<_> = text.split_inclusive('\n').collect();
+        let line_break = lines.first().copied().map_or("", |line| split(line).1);
+        let blanks = |line: &&str| {
+            let (text, _) = split(line);
+            text.len() - text.trim().len()
         };
-        let lines: Vec<_> = text.split_inclusive('\n').map(line).collect();
-        let line_break = lines.first().map_or("", |line| line.1);
         Self {
             line_break: if line_break.is_empty() { "\n" } else { line_break },
             ends: text.is_empty() || text.ends_with('\n'),
+            blanks: lines.iter().map(blanks).sum(),
             lines,
             cursor: 0,
             copied: 0,
-            done: Vec::new(),
+            done: String::new(),
+            last_break: 0,
             compared: 0,
         }
     }
@@ -92,6 +102,8 @@ impl<'a> TextPatcher<'a> {
                 .filter(|line| line.kind != LineKind::Added)
                 .map(text)
                 .collect();
+            // Every blank line that is left out below costs one more search.
+            self.spend(old.len() as u64)?;
             if let Some(at) = self.find(&old, at_end)? {
                 break at;
             }
@@ -106,7 +118,7 @@ impl<'a> TextPatcher<'a> {
         let mut next = at;
         for line in lines {
             match line.kind {
-                LineKind::Added => self.done.push((&line.text, self.line_break)),
+                LineKind::Added => self.push(&line.text, self.line_break),
                 LineKind::Context => {
                     next += 1;
                     self.copy(next);
@@ -124,13 +136,15 @@ impl<'a> TextPatcher<'a> {
     /// Moves the cursor behind a head. The `first` head of a section may have been passed already, so that
     /// several sections can have the same one.
     fn seek(&mut self, head: &str, first: bool) -> Result<(), String> {
-        for like in [LineMatch::Exact, LineMatch::Both] {
-            self.spend(self.lines.len() as u64)?;
+        for (like, blanks) in [(LineMatch::Exact, 0), (LineMatch::Both, self.blanks)] {
+            self.spend((self.lines.len() + blanks / BLANKS) as u64)?;
+            // Once, because it may be long.
+            let part = like.part(head);
             let (before, after) = self.lines.split_at(self.cursor);
-            if first && before.iter().any(|line| like.is(line.0, head)) {
+            if first && before.iter().any(|line| like.part(split(line).0) == part) {
                 return Ok(());
             }
-            if let Some(found) = after.iter().position(|line| like.is(line.0, head)) {
+            if let Some(found) = after.iter().position(|line| like.part(split(line).0) == part) {
                 self.cursor += found + 1;
                 return Ok(());
             }
@@ -152,16 +166,17 @@ impl<'a> TextPatcher<'a> {
         else {
             return Ok(None);
         };
+        let parts = MATCHES.map(|like| (like, parts(old, like)));
         if at_end {
-            for like in MATCHES {
-                if self.is_at(last, old, like)? {
+            for (like, old) in &parts {
+                if self.equal(last, old, *like)? == old.len() {
                     return Ok(Some(last));
                 }
             }
         }
-        for like in MATCHES {
+        for (like, old) in &parts {
             for at in self.cursor..=last {
-                if self.is_at(at, old, like)? {
+                if self.equal(at, old, *like)? == old.len() {
                     return Ok(Some(at));
                 }
             }
@@ -169,16 +184,20 @@ impl<'a> TextPatcher<'a> {
         Ok(None)
     }
 
-    fn is_at(&mut self, at: usize, old: &[&str], like: LineMatch) -> Result<bool, String> {
-        Ok(self.equal(at, old, like)? == old.len())
-    }
-
-    /// Returns the number of lines that are equal from here on.
+    /// Returns the number of lines that are equal from here on; `old` has the parts that are compared.
     fn equal(&mut self, at: usize, old: &[&str], like: LineMatch) -> Result<usize, String> {
-        let here = self.lines.iter().skip(at).zip(old);
-        let count = here.take_while(|(line, old)| like.is(line.0, old)).count();
-        let bytes: usize = old.iter().take(count + 1).map(|old| old.len()).sum();
-        self.spend((count + 1 + bytes / LONG) as u64)?;
+        let (mut count, mut bytes, mut blanks) = (0, 0, 0);
+        for (line, old) in self.lines.iter().skip(at).zip(old) {
+            let (line, _) = split(line);
+            let part = like.part(line);
+            bytes += old.len();
+            blanks += line.len() - part.len();
+            if part != *old {
+                break;
+            }
+            count += 1;
+        }
+        self.spend((count + 1 + bytes / LONG + blanks / BLANKS) as u64)?;
         Ok(count)
     }
 
@@ -196,8 +215,9 @@ impl<'a> TextPatcher<'a> {
     /// Describes the best place for lines that are nowhere.
     fn not_found(&mut self, old: &[&str]) -> String {
         let mut best: Option<(usize, usize)> = None;
+        let trimmed = parts(old, LineMatch::Both);
         for at in 0..self.lines.len() {
-            match self.equal(at, old, LineMatch::Both) {
+            match self.equal(at, &trimmed, LineMatch::Both) {
                 Ok(count) if count > best.map_or(0, |best| best.1) => best = Some((at, count)),
                 Ok(_) => {}
                 Err(_) => break,
@@ -215,7 +235,11 @@ impl<'a> TextPatcher<'a> {
             );
         };
         let found = match self.lines.get(at + count) {
-            Some((line, _)) => format!("line {} of the file is `{}`", at + count + 1, shown(line)),
+            Some(line) => format!(
+                "line {} of the file is `{}`",
+                at + count + 1,
+                shown(split(line).0)
+            ),
             None => "the file ends there".to_owned(),
         };
         format!(
@@ -236,31 +260,49 @@ impl<'a> TextPatcher<'a> {
 
     /// Copies the lines before this one.
     fn copy(&mut self, until: usize) {
-        let from = self.copied.min(until);
-        self.done.extend(self.lines.iter().take(until).skip(from));
+        for at in self.copied.min(until)..until {
+            if let Some(line) = self.lines.get(at).copied() {
+                let (text, line_break) = split(line);
+                self.push(text, line_break);
+            }
+        }
         self.copied = until;
+    }
+
+    fn push(&mut self, text: &str, line_break: &str) {
+        let line_break = if line_break.is_empty() {
+            self.line_break
+        } else {
+            line_break
+        };
+        self.done.push_str(text);
+        self.done.push_str(line_break);
+        self.last_break = line_break.len();
     }
 
     fn finish(mut self) -> String {
         self.copy(self.lines.len());
-        let last = self.done.len().saturating_sub(1);
-        let mut text = String::new();
-        for (index, (line, ending)) in self.done.iter().enumerate() {
-            text.push_str(line);
-            if index < last || self.ends {
-                text.push_str(if ending.is_empty() {
-                    self.line_break
-                } else {
-                    ending
-                });
-            }
+        if !self.ends {
+            self.done.truncate(self.done.len() - self.last_break);
         }
-        text
+        self.done
+    }
+}
+
+/// Returns the text of a line, and its line break.
+fn split(line: &str) -> (&str, &str) {
+    match line.strip_suffix("\r\n") {
+        Some(text) => (text, "\r\n"),
+        None => line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n")),
     }
 }
 
 fn text(line: &PatchLine) -> &str {
     &line.text
+}
+
+fn parts<'a>(lines: &[&'a str], like: LineMatch) -> Vec<&'a str> {
+    lines.iter().map(|&line| like.part(line)).collect()
 }
 
 fn shown(line: &str) -> String {
@@ -363,6 +405,23 @@ mod tests {
         let text = "a\n".repeat(200_000);
         let diff = " a\n".repeat(1000) + "-b";
         let told = patched(&text, &diff).unwrap_err();
+        assert!(told.contains("too large to find this section"), "{told}");
+        // Blank lines at the end, each of which may be left out.
+        let told = patched("a\n", &format!("-b{}", "\n".repeat(500_000))).unwrap_err();
+        assert!(told.contains("too large to find this section"), "{told}");
+    }
+
+    #[test]
+    fn long_blanks_cost_no_more_than_other_lines() {
+        // In the head, which is compared with every line.
+        let blank = " ".repeat(500_000);
+        let told = patched(&"a\n".repeat(200_000), &format!("@@ {blank}x\n-a")).unwrap_err();
+        assert!(
+            told.starts_with("section 1 (line 1 of the patch): the file has no line"),
+            "{told}"
+        );
+        // In the file, of which every head is searched.
+        let told = patched(&format!("{blank}\nf \n"), &"@@ f\n+x\n".repeat(20_000)).unwrap_err();
         assert!(told.contains("too large to find this section"), "{told}");
     }
 

@@ -192,8 +192,7 @@ fn file((number, line): (usize, &str), body: &[(usize, &str)]) -> Read<FilePatch
     }
     let action = match verb {
         "Add" => {
-            let blank = |(_, line): &&(usize, &str)| line.trim().is_empty();
-            let body = &body[..body.len() - body.iter().rev().take_while(blank).count()];
+            let body = without_blank_end(body);
             let text = added(body)?;
             // Text files end with a line break.
             let end = if body.is_empty() { "" } else { "\n" };
@@ -207,7 +206,10 @@ fn file((number, line): (usize, &str), body: &[(usize, &str)]) -> Read<FilePatch
             if body.iter().all(|(_, line)| line.trim().is_empty()) {
                 return wrong("no changes follow");
             }
-            PatchAction::Update(sections(body)?)
+            // Blank lines between files are no context behind the end of one.
+            let whole = without_blank_end(body);
+            let at_end = whole.last().is_some_and(|(_, line)| *line == END_OF_FILE);
+            PatchAction::Update(sections(if at_end { whole } else { body })?)
         }
         _ => match body.iter().find(|(_, line)| !line.trim().is_empty()) {
             Some((number, line)) => {
@@ -221,6 +223,11 @@ fn file((number, line): (usize, &str), body: &[(usize, &str)]) -> Read<FilePatch
         path: path.to_owned(),
         action,
     })
+}
+
+fn without_blank_end<'a>(lines: &'a [(usize, &'a str)]) -> &'a [(usize, &'a str)] {
+    let blank = |(_, line): &&(usize, &str)| line.trim().is_empty();
+    &lines[..lines.len() - lines.iter().rev().take_while(blank).count()]
 }
 
 fn added(lines: &[(usize, &str)]) -> Read<String> {
@@ -388,7 +395,7 @@ mod tests {
     #[test]
     fn a_patch_has_files_in_their_order() {
         let patch = "\n*** Begin Patch\n*** Add File: a/new.py\n+x = 1\n+\n*** Add File: empty\n\
-                     *** Update File:  b.py \n@@ def f\n-1\n+2\n*** End of File\n*** Delete File: c\n\n\
+                     *** Update File:  b.py \n@@ def f\n-1\n+2\n*** End of File\n\n*** Delete File: c\n\n\
                      *** End Patch\n\n";
         let update = PatchAction::Update(vec![section(8, &["def f"], &["-1", "+2"], true)]);
         let read = read_patch(patch).unwrap().into_iter();

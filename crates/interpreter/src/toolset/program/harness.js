@@ -36,6 +36,19 @@ await (async (input, output) => {
     FixedDate.prototype = RealDate.prototype;
     FixedDate.prototype.constructor = FixedDate;
     globalThis.Date = FixedDate;
+    // Formats without a date show the time of the real clock.
+    const formats = Intl.DateTimeFormat.prototype;
+    const { get: formatOf } = Object.getOwnPropertyDescriptor(formats, 'format');
+    const { formatToParts: partsOf } = formats;
+    Object.defineProperty(formats, 'format', {
+      get() {
+        const format = formatOf.call(this);
+        return (date = now) => format(date);
+      },
+    });
+    formats.formatToParts = function formatToParts(date = now) {
+      return partsOf.call(this, date);
+    };
     let seed = now >>> 0;
     Math.random = () => {
       seed = (seed + 0x6d2b79f5) | 0;
@@ -62,10 +75,10 @@ await (async (input, output) => {
         throw new RangeError(`at most ${limits.open_calls} calls may wait at the same time; await some of them first`);
       }
       if (calls.length >= limits.calls) throw new RangeError(`a program may make at most ${limits.calls} calls`);
-      open += text.length;
-      if (open > limits.open_chars) {
+      if (open + text.length > limits.open_chars) {
         throw new RangeError(`the arguments of calls that wait have more than ${limits.open_chars} characters in all`);
       }
+      open += text.length;
       return new Promise((resolve) => calls.push({ name, arguments: text, resolve }));
     }
 
@@ -107,12 +120,17 @@ await (async (input, output) => {
       shown.images.push(url);
     };
 
+    // A longer report would not be read at all.
+    const bounded = (text) => whole(text.slice(0, limits.error_chars));
     const describe = (error) => {
       try {
-        if (typeof error === 'string') return whole(`the program threw ${error}`);
-        if (!(error instanceof Error)) return whole(`the program threw ${stringify(error)}`);
+        if (typeof error === 'string') return bounded(`the program threw ${error}`);
+        // Node.js throws errors of another context, such as that of an import.
+        if (!(error instanceof Error) && typeof error?.message !== 'string') {
+          return bounded(`the program threw ${stringify(error)}`);
+        }
         const at = /program\.js:(\d+)/.exec(error.stack ?? '');
-        return whole(`${error.name}: ${error.message}${at ? ` (line ${at[1]})` : ''}`);
+        return bounded(`${error.name}: ${error.message}`) + (at ? ` (line ${at[1]})` : '');
       } catch {
         return 'the program threw a value that cannot be described';
       }
@@ -190,7 +208,8 @@ await (async (input, output) => {
     const told = late
       ? `the program ran longer than ${seconds} seconds, the limit; do less in one program`
       : `${error?.name}: ${error?.message}`;
-    report = { ...JSON.parse(bridge.report()), calls: [], state: 'failed', error: told };
+    const whole = told.slice(0, request.limits.error_chars).toWellFormed();
+    report = { ...JSON.parse(bridge.report()), calls: [], state: 'failed', error: whole };
   }
   // Where `/tmp` could not be mounted, it is another folder.
   const folder = process.env.HOME === '/workspace' ? '/tmp' : tmpdir();

@@ -95,6 +95,7 @@ impl ProgramArguments {
             "text_chars": MAX_TEXT,
             "images": MAX_IMAGES,
             "image_chars": MAX_IMAGE,
+            "error_chars": MAX_ERROR,
         });
         input
     }

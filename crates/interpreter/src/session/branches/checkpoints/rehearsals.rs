@@ -27,11 +27,16 @@ use crate::session::runtime::Runtime;
 use crate::session::{Request, Session};
 
 /// Note for a model whose code did not come to its end in a rehearsal.
-pub const UNFINISHED: &str = "[rehearsal] The code can make calls that need approval, so it was rehearsed. \
+const UNFINISHED: &str = "[rehearsal] The code can make calls that need approval, so it was rehearsed. \
                               It did not come to its end, or made more calls than one approval covers: \
                               there is nothing to approve, nothing was written, and variables and files \
                               are as before. In a rehearsal, functions that write return None. Write code \
                               that comes to its end with that, and use their results in a later call.";
+
+/// Note for a model whose code ended its sandbox in a rehearsal.
+const LOST: &str = "[rehearsal] The code can make calls that need approval, so it was rehearsed. It ended \
+                    its sandbox, with all variables and files of the session: there is nothing to \
+                    approve, and no function that writes was called.";
 
 /// Result of a rehearsal.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub struct Rehearsal {
     pub writes: Vec<IntendedWrite>,
     /// Whether the code made no such calls and completed, so that it need not run again.
     pub kept: bool,
+    /// Whether the code ended its sandbox, so that there is no state from before it.
+    pub lost: bool,
 }
 
 impl Rehearsal {
@@ -49,6 +56,11 @@ impl Rehearsal {
     /// has to be repaired first.
     pub const fn can_be_approved(&self) -> bool {
         !self.kept && !self.writes.is_empty()
+    }
+
+    /// Returns a note for the model if there is nothing to approve, although the code was not kept.
+    pub const fn note(&self) -> &'static str {
+        if self.lost { LOST } else { UNFINISHED }
     }
 
     /// Returns its calls in words, one on each line, for a person or a model.
@@ -142,5 +154,6 @@ async fn settle(
         execution,
         writes: writes.unwrap_or_default(),
         kept,
+        lost: !undecided,
     })
 }

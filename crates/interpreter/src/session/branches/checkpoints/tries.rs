@@ -325,7 +325,8 @@ impl HostMethods for TryMethods {
             return self.0.call(call);
         }
         let message = "a try cannot publish a dataset, because others would see it: keep the try, and \
-                       publish in the next cell";
+                       publish in the next cell. Code that is rehearsed because its calls need approval \
+                       is such a try: leave the publication out";
         let error = CallError {
             code: "not_granted".to_owned(),
             message: message.to_owned(),
