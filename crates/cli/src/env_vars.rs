@@ -18,6 +18,13 @@ pub(crate) const HOME: EnvVar = EnvVar {
            `$XDG_DATA_HOME/cellblock`, otherwise `~/.local/share/cellblock`.",
 };
 
+/// Whether templates are frozen; read by the sandbox crate.
+const FROZEN: EnvVar = EnvVar {
+    name: "CELLBLOCK_FROZEN",
+    help: "`off`: neither use the frozen template of an image nor make one in the background, so that each \
+           start imports the image's libraries. Default: on.",
+};
+
 /// The image of commands that name none.
 pub(crate) const IMAGE: EnvVar = EnvVar {
     name: "CELLBLOCK_IMAGE",
@@ -93,8 +100,9 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 12] = [
+const ALL: [EnvVar; 13] = [
     HOME,
+    FROZEN,
     IMAGE,
     IMAGE_MIRROR,
     LOG,

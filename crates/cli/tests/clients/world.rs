@@ -77,6 +77,7 @@ impl World {
         let command = |arguments: &[&str]| {
             Cli::new(arguments.iter().copied())
                 .env("CELLBLOCK_HOME", &home)
+                .env("CELLBLOCK_FROZEN", "off")
                 .env("CELLBLOCK_LOG", "warn")
                 .limit(Duration::from_mins(20))
         };

@@ -9,8 +9,11 @@ use crate::support::{folder, small_image};
 fn a_machine_that_runs_sandboxes_is_ready() -> Result<()> {
     require!(UserNamespaces);
     small_image()?;
-    let finished = Cli::new(["doctor", "--image", "cellblock-tests", "--json"]).run()?;
+    let finished = Cli::new(["doctor", "--image", "cellblock-tests", "--json"])
+        .env("CELLBLOCK_FROZEN", "off")
+        .run()?;
     let report = finished.json()?;
+    assert_eq!(report["image"]["frozen"], "none: `CELLBLOCK_FROZEN` is `off`");
     assert_eq!(
         (finished.code(), report["ready"].as_bool()),
         (0, Some(true)),

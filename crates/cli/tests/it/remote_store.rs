@@ -36,6 +36,7 @@ impl Home {
     fn in_it(&self, command: Cli) -> Result<CommandOutput> {
         command
             .env("CELLBLOCK_HOME", &self.path)
+            .env("CELLBLOCK_FROZEN", "off")
             .env("CELLBLOCK_REMOTE_STORE", "s3://artifacts/here")
             .env("AWS_ACCESS_KEY_ID", "test")
             .env("AWS_SECRET_ACCESS_KEY", "test")

@@ -109,7 +109,9 @@ impl WarmHost {
     }
 
     fn command(&self, args: &[&str]) -> Cli {
-        Cli::new(args.iter().copied()).env("CELLBLOCK_HOME", self.home.path())
+        Cli::new(args.iter().copied())
+            .env("CELLBLOCK_HOME", self.home.path())
+            .env("CELLBLOCK_FROZEN", "off")
     }
 }
 

@@ -268,6 +268,7 @@ fn an_artifact_of_one_server_is_read_at_another_one_from_s3() {
     } = Replicas::with("", |number| {
         vec![
             ("CELLBLOCK_HOME", homes[number].path().display().to_string()),
+            ("CELLBLOCK_FROZEN", "off".to_owned()),
             ("CELLBLOCK_REMOTE_STORE", "s3://artifacts/here".to_owned()),
             ("AWS_ACCESS_KEY_ID", "test".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),

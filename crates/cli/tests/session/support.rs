@@ -78,6 +78,7 @@ impl World {
     pub(crate) fn cli<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Cli {
         let cli = Cli::new(arguments)
             .env("CELLBLOCK_HOME", self.home())
+            .env("CELLBLOCK_FROZEN", "off")
             .folder(self.work());
         if self.ordinary { cli.ordinary_user() } else { cli }
     }
@@ -147,6 +148,7 @@ impl World {
             .args(["120", "sh", "-euc", script])
             .current_dir(self.work())
             .env("CELLBLOCK_HOME", self.home())
+            .env("CELLBLOCK_FROZEN", "off")
             .env("cellblock", binary()?)
             .env("image", small_image()?)
             .stdin(Stdio::null())

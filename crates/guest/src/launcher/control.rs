@@ -137,14 +137,19 @@ pub enum FrozenOrder {
     /// The template is thawed; if that fails, it imports `preload`.
     Thaw(FrozenPlace),
     /// A template that imports `preload` is frozen, and the launcher ends.
-    Freeze(FrozenPlace),
+    Freeze {
+        /// Place of its files.
+        place: FrozenPlace,
+        /// Whether everything else on the machine comes first, because nobody waits for it.
+        yields: bool,
+    },
 }
 
 impl FrozenOrder {
     /// Returns the place of its files.
     pub const fn place(&self) -> &FrozenPlace {
         match self {
-            Self::Thaw(place) | Self::Freeze(place) => place,
+            Self::Thaw(place) | Self::Freeze { place, .. } => place,
         }
     }
 }

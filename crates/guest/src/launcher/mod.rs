@@ -81,8 +81,8 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
         let status = bare::keep_and_wait(control, launch, &trees, "gVisor replaces namespaces")?;
         return Ok(exit_code(status));
     }
-    if let Some(FrozenOrder::Freeze(place)) = &launch.frozen {
-        return frozen::make(launch, place);
+    if let Some(FrozenOrder::Freeze { place, yields }) = &launch.frozen {
+        return frozen::make(launch, place, *yields);
     }
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());

@@ -12,7 +12,7 @@ use cellblock_jail::{Error, Result, fds};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::control::Launch;
+use super::control::{FrozenOrder, Launch};
 use super::frozen::{self, FrozenPlace};
 
 /// Environment of the template, and after it of every kernel; the image can add to it.
@@ -189,10 +189,11 @@ impl Template {
             loader: frozen::LOADER,
         };
         fds::send(&socket, &first, &[])?;
+        let is_draft = matches!(launch.frozen, Some(FrozenOrder::Freeze { .. }));
         let child = spawn(0, None, || {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;
-            let error = frozen::become_frozen(place);
+            let error = frozen::become_frozen(place, is_draft);
             let socket = own_socket();
             // Linux would drop the report if the other end's message was not read.
             let _first = fds::receive::<IgnoredAny>(&socket);

@@ -95,6 +95,20 @@ async fn is_thawed(interpreter: &Interpreter) -> bool {
     mapped == json!(true)
 }
 
+/// Counts the children of this process that have ended and were not waited for.
+fn zombies() -> usize {
+    let own = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
+        .filter(|stat| {
+            let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+            let mut fields = fields.split(' ');
+            fields.next() == Some("Z") && fields.next() == Some(own.as_str())
+        })
+        .count()
+}
+
 fn lacks_templates() -> bool {
     let lacks = !matches!(&*backend(), "process");
     if lacks {
@@ -145,6 +159,7 @@ fn a_chart_of_a_thawed_template_equals_that_of_one_that_imported() {
             state => Err(format!("{state:?}")),
         })
         .await;
+        cellblock_testkit::wait::until("the launcher that froze is reaped", || zombies() == 0).await;
         let thawed = home.start().await;
         assert!(is_thawed(&thawed).await);
         let session = session(&thawed);

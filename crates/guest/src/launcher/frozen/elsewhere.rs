@@ -16,10 +16,10 @@ pub fn place(_directory: &Path, _launch: &Launch) -> Result<FrozenPlace, String>
     Err(REASON.to_owned())
 }
 
-pub(in crate::launcher) fn make(_launch: &Launch, _place: &FrozenPlace) -> Result<i32> {
+pub(in crate::launcher) fn make(_launch: &Launch, _place: &FrozenPlace, _yields: bool) -> Result<i32> {
     Err(Error::Child(REASON.to_owned()))
 }
 
-pub(in crate::launcher) fn become_frozen(_place: &FrozenPlace) -> Error {
+pub(in crate::launcher) fn become_frozen(_place: &FrozenPlace, _is_draft: bool) -> Error {
     Error::Child(REASON.to_owned())
 }

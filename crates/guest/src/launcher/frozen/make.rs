@@ -15,22 +15,37 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::freeze;
 use super::place::{ClaimedFiles, FrozenPlace};
-use crate::launcher::control::Launch;
+use crate::launcher::control::{FrozenOrder, Launch};
 use crate::launcher::template::{FromTemplate, Template};
 use crate::launcher::transfer::Process;
 
-/// Maximum time of each step of freezing.
-const STEP_LIMIT: Duration = Duration::from_mins(2);
-/// Priority of a launcher that freezes: runs whose results a person waits for come first.
-const NICE: i32 = 15;
+/// Maximum time of each step of freezing, which take seconds unless the machine is busy.
+const STEP_LIMIT: Duration = Duration::from_mins(10);
+/// Priority of a launcher that freezes in the background: a tenth of the processor time of a run that
+/// somebody waits for.
+const NICE: i32 = 10;
+/// The same of a cgroup. Others have 100.
+const WEIGHT: &str = "10";
+/// The first process that Linux ends when memory is short.
+const EXPENDABLE: &str = "1000";
+/// Free disk space in bytes without which nothing is written: what runs meanwhile needs some, too.
+const FREE_SPACE: u64 = 1 << 30;
 
 /// Makes a frozen template, and thaws it once; returns the launcher's exit code.
-pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace) -> Result<i32> {
-    let _unavailable = rustix::process::nice(NICE);
+pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace, yields: bool) -> Result<i32> {
+    if yields {
+        let _unavailable = rustix::process::nice(NICE);
+    }
+    let _unavailable = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
     let Some(files) = place.claim()? else {
         return Ok(0);
     };
+    check_space(&files).inspect_err(|_| place.clear())?;
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
+    for path in trees.paths().filter(|_| yields) {
+        // Between cgroups, their weights count, and not the priorities of their processes.
+        let _unavailable = std::fs::write(path.join("cpu.weight"), WEIGHT);
+    }
     let made = match make_in_keep(launch, place, &files, &trees) {
         // As for other launchers; what is frozen does not depend on it.
         Err(Error::Missing {
@@ -46,11 +61,11 @@ pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace) -> Result<
         made => made,
     };
     trees.remove_all();
-    match made {
+    match made.and_then(|()| place.publish()) {
         Ok(()) => Ok(0),
-        // A later start may have what this one lacks.
-        Err(error @ Error::Missing { .. }) => {
-            place.discard();
+        // A later start may have what this one lacks, such as an image that was removed meanwhile.
+        Err(error) if matches!(error, Error::Missing { .. }) || !launch.image.directory.is_dir() => {
+            place.clear();
             Err(error)
         }
         Err(error) => {
@@ -58,6 +73,19 @@ pub(in crate::launcher) fn make(launch: &Launch, place: &FrozenPlace) -> Result<
             Err(error)
         }
     }
+}
+
+fn check_space(files: &ClaimedFiles) -> Result<()> {
+    let found = rustix::fs::fstatvfs(&files.memory).during("look at the free disk space")?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if free >= FREE_SPACE {
+        return Ok(());
+    }
+    Err(Error::Child(format!(
+        "freeze a template: {} MiB of disk space are free, but {} MiB are required; free some disk space",
+        free >> 20,
+        FREE_SPACE >> 20
+    )))
 }
 
 fn make_in_keep(launch: &Launch, place: &FrozenPlace, files: &ClaimedFiles, trees: &Trees) -> Result<()> {
@@ -75,6 +103,10 @@ fn make_in_keep(launch: &Launch, place: &FrozenPlace, files: &ClaimedFiles, tree
     ];
     open.extend(trees.descriptors());
     let child = keep::start(&plan, trees, &open, || {
+        if matches!(launch.frozen, Some(FrozenOrder::Freeze { yields: true, .. })) {
+            // The keep has its own session, whose priority counts where Linux groups processes by session.
+            let _unavailable = std::fs::write("/proc/self/autogroup", NICE.to_string());
+        }
         let made = freeze_first(launch, place, files, &staged).and_then(|()| try_out(launch, place));
         fds::send(&theirs, &made.map_err(|error| chain(&error)), &[])
     })?;

@@ -58,6 +58,11 @@ impl FrozenPlace {
         directory.join(format!("{}.json", self.key))
     }
 
+    /// Returns the path of the manifest until the template was thawed once: no start may use it before.
+    pub(super) fn draft(&self, directory: &Path) -> PathBuf {
+        directory.join(format!("{}.new", self.key))
+    }
+
     fn refusal(&self) -> PathBuf {
         self.directory.join(format!("{}.refused", self.key))
     }
@@ -123,6 +128,12 @@ impl FrozenPlace {
         )))
     }
 
+    /// Lets starts use what a launcher has filled.
+    pub(super) fn publish(&self) -> Result<()> {
+        let draft = self.draft(&self.directory);
+        fs::rename(&draft, self.manifest(&self.directory)).during_on("rename", &draft)
+    }
+
     /// Makes new files in place of everything that the directory has; `None` if another launcher
     /// fills them, or has filled them.
     pub(super) fn claim(&self) -> Result<Option<ClaimedFiles>> {
@@ -153,21 +164,36 @@ impl FrozenPlace {
         }
         Ok(Some(ClaimedFiles {
             memory: create(&self.memory(directory))?,
-            manifest: create(&self.manifest(directory))?,
+            manifest: create(&self.draft(directory))?,
             _lock: lock,
         }))
     }
 
-    /// Removes it, so that the next start makes it anew.
+    /// Removes it, so that the next start makes it anew; nothing if a launcher does that already: without
+    /// its files, that one would note that none can be made.
     pub fn discard(&self) {
-        for path in [self.manifest(&self.directory), self.memory(&self.directory)] {
+        let lock = File::open(self.directory.join("lock"));
+        let is_claimed = |lock: &File| flock(lock, FlockOperation::NonBlockingLockExclusive).is_err();
+        if !lock.as_ref().is_ok_and(is_claimed) {
+            self.clear();
+        }
+    }
+
+    /// Removes its files, which this launcher has claimed.
+    pub(super) fn clear(&self) {
+        let directory = &self.directory;
+        for path in [
+            self.manifest(directory),
+            self.draft(directory),
+            self.memory(directory),
+        ] {
             let _ = fs::remove_file(path);
         }
     }
 
     /// Notes that none can be made with this key.
     pub(super) fn refuse(&self, reason: &str) {
-        self.discard();
+        self.clear();
         let _ = fs::write(self.refusal(), reason);
         let _ = fs::set_permissions(self.refusal(), Permissions::from_mode(0o600));
     }
@@ -221,6 +247,9 @@ mod tests {
             ..FrozenManifest::default()
         };
         manifest.write(&files.manifest).unwrap();
+        assert_eq!(place.state(), FrozenState::Missing, "it was not thawed yet");
+        place.discard();
+        place.publish().unwrap();
     }
 
     #[test]
@@ -248,7 +277,14 @@ mod tests {
     fn changed_files_are_damaged_and_a_refusal_names_its_reason() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let change = |path: PathBuf, text: &[u8]| fs::write(path, text).unwrap();
+        // Two changes within one tick of Linux's clock for files have the same time.
+        let change = |path: PathBuf, text: &[u8]| {
+            let stamp = || FileStamp::of(&fs::metadata(&path).unwrap());
+            let before = stamp();
+            while stamp() == before {
+                fs::write(&path, text).unwrap();
+            }
+        };
         for damage in ["memory", "manifest"] {
             fill(&place);
             match damage {

@@ -24,19 +24,23 @@ const UNREGISTER: i32 = 1;
 /// `asm/prctl.h`
 const ARCH_SET_FS: u64 = 0x1002;
 
-/// Becomes the template of this place; returns only if that fails.
+/// Becomes the template of this place, or of its draft; returns only if that fails.
 ///
 /// The caller is a child of the keep with one thread, and its control socket is at its number.
-pub(in crate::launcher) fn become_frozen(place: &FrozenPlace) -> Error {
-    match prepare(place) {
+pub(in crate::launcher) fn become_frozen(place: &FrozenPlace, is_draft: bool) -> Error {
+    match prepare(place, is_draft) {
         Ok((table, _open)) => table.run(),
         Err(error) => error,
     }
 }
 
-fn prepare(place: &FrozenPlace) -> Result<(CallTable, Vec<OwnedFd>)> {
+fn prepare(place: &FrozenPlace, is_draft: bool) -> Result<(CallTable, Vec<OwnedFd>)> {
     let directory = Path::new(DIRECTORY);
-    let path = place.manifest(directory);
+    let path = if is_draft {
+        place.draft(directory)
+    } else {
+        place.manifest(directory)
+    };
     let manifest = FrozenManifest::read(File::open(&path).during_on("open", &path)?, &place.key)?;
     let memory = open(&place.memory(directory), manifest.memory.as_ref())?;
     let files = manifest.files.iter();

@@ -13,6 +13,9 @@ use cellblock_jail::fds;
 use super::{ProcessConfig, ids, launchers};
 use crate::error::{DuringIo as _, Result, SandboxErrorKind};
 
+/// Variable that turns frozen templates off.
+const VARIABLE: &str = "CELLBLOCK_FROZEN";
+
 /// Configuration of an image's frozen template.
 #[derive(Clone, Debug)]
 pub struct FrozenConfig {
@@ -32,7 +35,8 @@ pub(super) fn prepare(config: &ProcessConfig, launch: &mut Launch) {
             if let FrozenState::Damaged(reason) = state {
                 tracing::warn!(reason, "the frozen template is not used; it will be made again");
             }
-            if let Err(error) = start(config.launcher.as_deref(), whole, place) {
+            let started = start(config.launcher.as_deref(), whole, place, true);
+            if let Err(error) = started.and_then(reap) {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "cannot freeze a template"
@@ -41,6 +45,16 @@ pub(super) fn prepare(config: &ProcessConfig, launch: &mut Launch) {
         }
         _ => {}
     }
+}
+
+/// Waits in the background for a launcher that freezes: a server outlives it, and would keep its zombie.
+/// Not a task, because a runtime waits for its blocking tasks before it ends.
+fn reap(mut child: Child) -> Result<()> {
+    std::thread::Builder::new()
+        .name("freezer".to_owned())
+        .spawn(move || child.wait())
+        .map(drop)
+        .during("start the thread that waits for the launcher that freezes")
 }
 
 /// Returns the state of the frozen template.
@@ -54,7 +68,7 @@ pub(super) async fn make(config: &ProcessConfig) -> Result<FrozenState> {
     let (FrozenState::Missing | FrozenState::Damaged(_), Some((whole, place))) = (&state, order) else {
         return Ok(state);
     };
-    let mut child = start(config.launcher.as_deref(), whole, place.clone())?;
+    let mut child = start(config.launcher.as_deref(), whole, place.clone(), false)?;
     let ended = tokio::task::spawn_blocking(move || child.wait()).await;
     if let Ok(ended) = ended {
         ended.during("wait for the launcher that freezes")?;
@@ -65,6 +79,9 @@ pub(super) async fn make(config: &ProcessConfig) -> Result<FrozenState> {
 /// Looks at the frozen template of a launch. Returns its state, and the place with the launch that
 /// makes one.
 fn look(config: &ProcessConfig, launch: &Launch) -> (FrozenState, Option<(Launch, FrozenPlace)>) {
+    if std::env::var_os(VARIABLE).is_some_and(|it| it == "off") {
+        return (FrozenState::Refused(format!("`{VARIABLE}` is `off`")), None);
+    }
     let Some(frozen) = &config.frozen else {
         let reason = "the modules to import are not those of the image";
         return (FrozenState::Refused(reason.to_owned()), None);
@@ -79,13 +96,14 @@ fn look(config: &ProcessConfig, launch: &Launch) -> (FrozenState, Option<(Launch
     }
 }
 
-/// Starts a launcher that freezes a template. It outlives this process, and ends by itself.
-fn start(executable: Option<&Path>, launch: Launch, place: FrozenPlace) -> Result<Child> {
+/// Starts a launcher that freezes a template, and `yields` to everything else on the machine. It outlives
+/// this process, and ends by itself.
+fn start(executable: Option<&Path>, launch: Launch, place: FrozenPlace, yields: bool) -> Result<Child> {
     // The ids of the other launcher are its own.
     let (ids, held) = ids::choose()?;
     let launch = Launch {
         ids,
-        frozen: Some(FrozenOrder::Freeze(place)),
+        frozen: Some(FrozenOrder::Freeze { place, yields }),
         ..launch
     };
     let executable = match executable {
