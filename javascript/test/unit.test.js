@@ -60,6 +60,25 @@ test("an address that is not one is an error before any request", () => {
   }
 });
 
+test("a key loses the line break of its file, and one that cannot be sent is not shown", async () => {
+  const sent = [];
+  const answer = (request, response) => {
+    sent.push(request.headers.authorization);
+    fixed(200, { data: [] })(request, response);
+  };
+  await answering(answer, (url) => new Client({ url, key: "cbk_1\n" }).sessions());
+  assert.deepEqual(sent, ["Bearer cbk_1"]);
+  for (const key of ["cbk_1\n2", "cbk_…", " "]) {
+    assert.throws(() => new Client({ url: "http://host", key }), (error) => error instanceof CellblockError && !error.message.includes("cbk_"));
+  }
+});
+
+test("a redirect is not followed, but names the address to use", async () => {
+  await answering(fixed(301, "", { location: "https://elsewhere/" }), (url) =>
+    assert.rejects(new Client({ url }).session(), /^ServerError: .*redirects to https:\/\/elsewhere\/; use that address/),
+  );
+});
+
 test("a refused connection names the address and the fix", async () => {
   const url = await answering(fixed(200, ""), (url) => url);
   await assert.rejects(new Client({ url: `${url}/v1` }).sessions(), (error) => {
@@ -129,6 +148,18 @@ test("code that fails is a result until it is checked", async () => {
 test("a stream that fails or ends early is an error", async () => {
   await assert.rejects(ran([{ type: "cell.error", error: { code: "gateway_lost", message: "lost" } }]), /ServerError: lost/);
   await assert.rejects(ran([{ type: "cell.started" }]), /stream ended before the cell did/);
+  const answer = (request, response) => {
+    if (request.url === "/v1/sessions") return fixed(201, SESSION)(request, response);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write('data: {"type": "cell.started"}\n\n', () => response.destroy());
+  };
+  await answering(answer, async (url) => {
+    const session = await new Client({ url }).session();
+    const read = async () => {
+      for await (const event of session.stream("1")) assert.equal(event.type, "cell.started");
+    };
+    for (const failed of [session.run("1"), read()]) await assert.rejects(failed, CellblockError);
+  });
 });
 
 test("every operation of the API has a method", () => {
@@ -144,5 +175,6 @@ test("every operation of the API has a method", () => {
 
 test("a model's text is cut in its middle, and control characters are visible", () => {
   assert.equal(bounded(`a${"b".repeat(50)}c`, 10), `abbbb\n… 42 characters left out …\nbbbbc`);
+  assert.equal(bounded("abc", 0), "\n… 3 characters left out …\n");
   assert.equal(bounded("\x1b[2J\u202etxt\n\t"), "\\u001b[2J\\u202etxt\n\t");
 });
