@@ -162,6 +162,51 @@ test("a stream that fails or ends early is an error", async () => {
   });
 });
 
+test("a terminal whose connection is cut, or whose reader is slow, fails after what it has received", async () => {
+  let socket;
+  class FakeSocket {
+    constructor() {
+      socket = this;
+      setImmediate(() => this.onopen());
+    }
+    close() {
+      this.isClosed = true;
+    }
+  }
+  const answer = (request, response) => fixed(201, request.url === "/v1/sessions" ? SESSION : { id: "p1" })(request, response);
+  const open = (url) =>
+    new Client({ url })
+      .session()
+      .then((session) => session.startProcess(["sh"]))
+      .then((process) => process.terminal({ webSocket: FakeSocket }));
+  const readAll = async (terminal) => {
+    let size = 0;
+    try {
+      for await (const piece of terminal) size += piece.length;
+    } catch (error) {
+      return [size, error.message];
+    }
+    return [size];
+  };
+  await answering(answer, async (url) => {
+    const cut = await open(url);
+    socket.onmessage({ data: new ArrayBuffer(3) });
+    socket.onclose({ wasClean: false });
+    const fix = "; connect again with the offset of what was read";
+    assert.deepEqual(await readAll(cut), [3, `read the terminal: the connection was closed${fix}`]);
+
+    const slow = await open(url);
+    for (let piece = 0; piece < 20; piece += 1) socket.onmessage({ data: new ArrayBuffer(1 << 20) });
+    assert.equal(socket.isClosed, true);
+    assert.deepEqual(await readAll(slow), [16 << 20, `read the terminal: more than ${16 << 20} bytes waited to be read${fix}`]);
+
+    const closed = await open(url);
+    closed.close();
+    socket.onclose({ wasClean: false });
+    assert.deepEqual(await readAll(closed), [0]);
+  });
+});
+
 test("every operation of the API has a method", () => {
   const folder = new URL("../src/", import.meta.url);
   const text = readdirSync(folder)
