@@ -56,6 +56,11 @@ export class Server {
     if (!/^https?:\/\/[^/?#]/.test(trimmed) || !URL.canParse(trimmed)) {
       throw new CellblockError(`the address \`${url}\` is not http://HOST or https://HOST`);
     }
+    const { username, password, search, hash } = new URL(trimmed);
+    if (username + password + search + hash !== "") {
+      // Without the address: it can have a password, and errors end up in logs.
+      throw new CellblockError("the address has a user, a query or a fragment; use http://HOST or https://HOST, and pass the key as `key`");
+    }
     // Files that keys are read from end with a line break.
     const word = key?.trim();
     if (word !== undefined && !/^[!-~]+$/.test(word)) {

@@ -60,6 +60,12 @@ test("an address that is not one is an error before any request", () => {
   }
 });
 
+test("an address with a password is rejected and not shown", () => {
+  for (const url of ["https://user:pw@host", "https://host?key=pw", "https://host/#pw"]) {
+    assert.throws(() => new Client({ url }), (error) => /pass the key as `key`/.test(error.message) && !error.message.includes("pw"));
+  }
+});
+
 test("a key loses the line break of its file, and one that cannot be sent is not shown", async () => {
   const sent = [];
   const answer = (request, response) => {

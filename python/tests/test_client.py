@@ -76,6 +76,12 @@ class Addresses(unittest.TestCase):
             with self.assertRaisesRegex(cellblock.CellblockError, "is not http://HOST or https://HOST"):
                 cellblock.Client(given)
 
+    def test_an_address_with_a_password_is_rejected_and_not_shown(self) -> None:
+        for given in ("https://user:pw@host", "https://host?key=pw", "https://host/#pw"):
+            with self.assertRaisesRegex(cellblock.CellblockError, "pass the key as `key`") as raised:
+                cellblock.Client(given)
+            self.assertNotIn("pw", str(raised.exception))
+
     def test_names_in_a_path_are_quoted_and_cannot_leave_it(self) -> None:
         operation: Operation[bytes] = Operation("GET", "/v1/sessions/{id}/files/{path}")
         self.assertEqual(operation.at(id="a/b ?", path="tmp/ü#.txt"), "/v1/sessions/a%2Fb%20%3F/files/tmp/%C3%BC%23.txt")

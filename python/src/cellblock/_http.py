@@ -101,6 +101,11 @@ class Server:
             known = False
         if not known:
             raise CellblockError(f"the address {self.url!r} is not http://HOST or https://HOST")
+        if "@" in address.netloc or address.query or address.fragment:
+            # Without the address: it can have a password, and errors end up in logs.
+            raise CellblockError(
+                "the address has a user, a query or a fragment; use http://HOST or https://HOST, and pass the key as `key`"
+            )
         object.__setattr__(self, "url", url)
         if self.key is not None:
             # Files that keys are read from end with a line break.
