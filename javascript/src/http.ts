@@ -61,11 +61,11 @@ export class Server {
       // Without the address: it can have a password, and errors end up in logs.
       throw new CellblockError("the address has a user, a query or a fragment; use http://HOST or https://HOST, and pass the key as `key`");
     }
-    // Files that keys are read from end with a line break.
-    const word = key?.trim();
+    // Files that keys are read from end with a line break, and an empty variable of the environment is no key.
+    const word = key?.trim() || undefined;
     if (word !== undefined && !/^[!-~]+$/.test(word)) {
       // Without the key: errors end up in logs.
-      throw new CellblockError("the key is empty or has characters that no key has; use the one that `cellblock key create` printed");
+      throw new CellblockError("the key has characters that no key has; use the one that `cellblock key create` printed");
     }
     this.url = trimmed;
     this.#key = word;

@@ -72,9 +72,11 @@ test("a key loses the line break of its file, and one that cannot be sent is not
     sent.push(request.headers.authorization);
     fixed(200, { data: [] })(request, response);
   };
-  await answering(answer, (url) => new Client({ url, key: "cbk_1\n" }).sessions());
-  assert.deepEqual(sent, ["Bearer cbk_1"]);
-  for (const key of ["cbk_1\n2", "cbk_…", " "]) {
+  await answering(answer, async (url) => {
+    for (const key of ["cbk_1\n", ""]) await new Client({ url, key }).sessions();
+  });
+  assert.deepEqual(sent, ["Bearer cbk_1", undefined]);
+  for (const key of ["cbk_1\n2", "cbk_…"]) {
     assert.throws(() => new Client({ url: "http://host", key }), (error) => error instanceof CellblockError && !error.message.includes("cbk_"));
   }
 });

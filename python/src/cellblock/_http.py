@@ -108,11 +108,11 @@ class Server:
             )
         object.__setattr__(self, "url", url)
         if self.key is not None:
-            # Files that keys are read from end with a line break.
-            key = self.key.strip()
-            if not _KEY.fullmatch(key):
+            # Files that keys are read from end with a line break, and an empty variable of the environment is no key.
+            key = self.key.strip() or None
+            if key is not None and not _KEY.fullmatch(key):
                 # Without the key: errors end up in logs.
-                raise CellblockError("the key is empty or has characters that no key has; use the one that `cellblock key create` printed")
+                raise CellblockError("the key has characters that no key has; use the one that `cellblock key create` printed")
             object.__setattr__(self, "key", key)
 
     def __repr__(self) -> str:
