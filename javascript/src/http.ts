@@ -56,8 +56,19 @@ export class Server {
     if (!/^https?:\/\/[^/?#]/.test(trimmed) || !URL.canParse(trimmed)) {
       throw new CellblockError(`the address \`${url}\` is not http://HOST or https://HOST`);
     }
+    const { username, password, search, hash } = new URL(trimmed);
+    if (username + password + search + hash !== "") {
+      // Without the address: it can have a password, and errors end up in logs.
+      throw new CellblockError("the address has a user, a query or a fragment; use http://HOST or https://HOST, and pass the key as `key`");
+    }
+    // Files that keys are read from end with a line break, and an empty variable of the environment is no key.
+    const word = key?.trim() || undefined;
+    if (word !== undefined && !/^[!-~]+$/.test(word)) {
+      // Without the key: errors end up in logs.
+      throw new CellblockError("the key has characters that no key has; use the one that `cellblock key create` printed");
+    }
     this.url = trimmed;
-    this.#key = key;
+    this.#key = word;
     this.#fetch = own ?? ((...request) => fetch(...request));
   }
 
@@ -99,12 +110,22 @@ export class Server {
     const what = `${operation.method} ${operation.path}`;
     let response: Response;
     try {
-      response = await this.#fetch(target, { method: operation.method, headers, body, signal: call.signal ?? null });
+      response = await this.#fetch(target, { method: operation.method, headers, body, redirect: "manual", signal: call.signal ?? null });
     } catch (error) {
       throw this.#failed(what, error);
     }
     if (!response.ok) throw await problem(response, what);
     return response;
+  }
+
+  /** Sends a request and yields the events of its response. Leaving it early closes the connection. */
+  async *events<T>(operation: Operation<unknown>, call: Call): AsyncGenerator<T> {
+    const response = await this.open(operation, { ...call, accept: "text/event-stream" });
+    try {
+      yield* events<T>(response);
+    } catch (error) {
+      throw this.#failed(`${operation.method} ${operation.path}`, error);
+    }
   }
 
   /** Returns an error of a connection with the change that would repair it. An abort stays itself. */
@@ -131,6 +152,10 @@ export class Server {
 async function problem(response: Response, what: string): Promise<ServerError> {
   let code: string | null = null;
   let message = `${what}: the server answered ${response.status} ${response.statusText}`;
+  // A redirect is not followed: it would turn a POST into a GET. Browsers do not say where it leads.
+  if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
+    message = `${what}: the server redirects to ${response.headers.get("location") ?? "another address"}; use that address as the URL`;
+  }
   try {
     const { error } = (await response.json()) as { error: unknown };
     if (typeof error === "string") {
@@ -148,8 +173,8 @@ async function problem(response: Response, what: string): Promise<ServerError> {
   return new ServerError(response.status, code, message, Number.isNaN(after) ? null : after);
 }
 
-/** Yields the JSON of a stream of server-sent events. Leaving it early closes the connection. */
-export async function* events<T>(response: Response): AsyncGenerator<T> {
+/** Yields the JSON of a stream of server-sent events. */
+async function* events<T>(response: Response): AsyncGenerator<T> {
   if (response.body === null) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

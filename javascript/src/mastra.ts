@@ -16,7 +16,7 @@ export async function cellblockTools(session: Session, options: ToolOptions = {}
         description,
         // Mastra takes a JSON schema, too, of which its types know too little to infer the arguments.
         inputSchema: parameters as never,
-        execute: (args: unknown, context: { abortSignal?: AbortSignal | undefined }) => call(args as object, context.abortSignal),
+        execute: (args: unknown, context?: { abortSignal?: AbortSignal | undefined }) => call(args as object, context?.abortSignal),
       }) as unknown as Tool<any, any>,
     ]),
   );

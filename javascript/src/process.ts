@@ -5,6 +5,9 @@ import { type Server, pathOf } from "./http.js";
 /** Seconds that one request waits for output or for an end. */
 const WAIT = 50;
 
+/** Bytes of a terminal's output that wait to be read. A WebSocket cannot make its server wait. */
+const WAITING = 16 << 20;
+
 /** End of a process, as its terminal reports it. */
 export interface TerminalEnd {
   state: api.ProcessState;
@@ -110,17 +113,21 @@ export class Terminal {
   /** End of the process, once its output was read to the end. */
   end: TerminalEnd | null = null;
   readonly #pieces: Uint8Array[] = [];
+  #waiting = 0;
   #closed = false;
+  #failure: CellblockError | null = null;
   #wake: () => void = () => undefined;
 
   private constructor(private readonly socket: WebSocket) {
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
+      if (this.#closed) return;
       if (typeof data === "string") this.end = (JSON.parse(data) as { end?: TerminalEnd }).end ?? this.end;
-      else this.#pieces.push(new Uint8Array(data as ArrayBuffer));
+      else this.#add(new Uint8Array(data as ArrayBuffer));
       this.#wake();
     };
-    socket.onclose = () => {
+    socket.onclose = ({ wasClean }) => {
+      if (!this.#closed && !wasClean && this.end === null) this.#fail("the connection was closed");
       this.#closed = true;
       this.#wake();
     };
@@ -146,11 +153,14 @@ export class Terminal {
     this.socket.send(JSON.stringify({ resize: { rows, columns } }));
   }
 
-  /** Yields output to the end. */
+  /** Yields output to the end, for one reader, which has to keep up: at most 16 MiB wait. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for (;;) {
       const piece = this.#pieces.shift();
-      if (piece) yield piece;
+      if (piece) {
+        this.#waiting -= piece.length;
+        yield piece;
+      } else if (this.#failure) throw this.#failure;
       else if (this.#closed) return;
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }
@@ -158,6 +168,20 @@ export class Terminal {
 
   /** Disconnects. */
   close(): void {
+    this.#closed = true;
+    this.#wake();
     this.socket.close();
+  }
+
+  #add(piece: Uint8Array): void {
+    this.#waiting += piece.length;
+    if (this.#waiting > WAITING) {
+      this.#fail(`more than ${WAITING} bytes waited to be read`);
+      this.close();
+    } else this.#pieces.push(piece);
+  }
+
+  #fail(reason: string): void {
+    this.#failure = new CellblockError(`read the terminal: ${reason}; connect again with the offset of what was read`);
   }
 }

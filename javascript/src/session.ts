@@ -1,6 +1,6 @@
 import { CellblockError, ServerError } from "./errors.js";
 import * as api from "./generated.js";
-import { type Call, type Operation, type Options, type Server, events, fields } from "./http.js";
+import { type Call, type Operation, type Options, type Server, fields } from "./http.js";
 import { Process } from "./process.js";
 import { Result } from "./results.js";
 
@@ -83,7 +83,7 @@ export class Session {
       else if (event.type === "cell.stderr") onOutput?.("stderr", event.text);
       else if (event.type === "cell.done") return new Result(event.cell, this.server);
     }
-    throw new CellblockError("the server's stream ended before the cell did");
+    throw cut();
   }
 
   /**
@@ -307,13 +307,18 @@ export class Session {
 
   async *#events(operation: Operation<unknown>, call: Call): AsyncGenerator<StreamEvent> {
     const names = { id: this.id, ...call.names };
-    const response = await this.server.open(operation, { ...call, names, accept: "text/event-stream" });
-    for await (const event of events<StreamEvent | { type: "cell.error"; error: { code?: string; message: string } }>(response)) {
+    type Received = StreamEvent | { type: "cell.error"; error: { code?: string; message: string } };
+    for await (const event of this.server.events<Received>(operation, { ...call, names })) {
       if (event.type === "cell.error") throw new ServerError(502, event.error.code ?? null, event.error.message, null);
       yield event;
       if (event.type === "cell.done") return;
     }
+    throw cut();
   }
+}
+
+function cut(): CellblockError {
+  return new CellblockError("the server's stream ended before the cell did; check the server and proxies in front of it");
 }
 
 function inside(path: string): string {

@@ -39,7 +39,7 @@ export async function sessionTools(session: Session, options: ToolOptions = {}):
 export function bounded(text: string, maxCharacters = 20_000): string {
   const half = Math.floor(maxCharacters / 2);
   const rest = text.length - 2 * half;
-  const cut = text.length > maxCharacters ? `${text.slice(0, half)}\n… ${rest} characters left out …\n${text.slice(-half)}` : text;
+  const cut = text.length > maxCharacters ? `${text.slice(0, half)}\n… ${rest} characters left out …\n${text.slice(text.length - half)}` : text;
   return cut.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

@@ -159,6 +159,7 @@ test("a model of the AI SDK runs code, and repairs it from the text that it gets
 test("tools of Mastra run code", async () => {
   const { run_python: tool } = await mastraTools(session);
   assert.equal(await tool.execute({ code: "6 * 7" }, {}), "42");
+  assert.equal(await tool.execute({ code: "6 * 7" }), "42");
   assert.match(tool.description, /\w/);
 });
 

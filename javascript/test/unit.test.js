@@ -60,6 +60,33 @@ test("an address that is not one is an error before any request", () => {
   }
 });
 
+test("an address with a password is rejected and not shown", () => {
+  for (const url of ["https://user:pw@host", "https://host?key=pw", "https://host/#pw"]) {
+    assert.throws(() => new Client({ url }), (error) => /pass the key as `key`/.test(error.message) && !error.message.includes("pw"));
+  }
+});
+
+test("a key loses the line break of its file, and one that cannot be sent is not shown", async () => {
+  const sent = [];
+  const answer = (request, response) => {
+    sent.push(request.headers.authorization);
+    fixed(200, { data: [] })(request, response);
+  };
+  await answering(answer, async (url) => {
+    for (const key of ["cbk_1\n", ""]) await new Client({ url, key }).sessions();
+  });
+  assert.deepEqual(sent, ["Bearer cbk_1", undefined]);
+  for (const key of ["cbk_1\n2", "cbk_…"]) {
+    assert.throws(() => new Client({ url: "http://host", key }), (error) => error instanceof CellblockError && !error.message.includes("cbk_"));
+  }
+});
+
+test("a redirect is not followed, but names the address to use", async () => {
+  await answering(fixed(301, "", { location: "https://elsewhere/" }), (url) =>
+    assert.rejects(new Client({ url }).session(), /^ServerError: .*redirects to https:\/\/elsewhere\/; use that address/),
+  );
+});
+
 test("a refused connection names the address and the fix", async () => {
   const url = await answering(fixed(200, ""), (url) => url);
   await assert.rejects(new Client({ url: `${url}/v1` }).sessions(), (error) => {
@@ -129,6 +156,63 @@ test("code that fails is a result until it is checked", async () => {
 test("a stream that fails or ends early is an error", async () => {
   await assert.rejects(ran([{ type: "cell.error", error: { code: "gateway_lost", message: "lost" } }]), /ServerError: lost/);
   await assert.rejects(ran([{ type: "cell.started" }]), /stream ended before the cell did/);
+  const answer = (request, response) => {
+    if (request.url === "/v1/sessions") return fixed(201, SESSION)(request, response);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write('data: {"type": "cell.started"}\n\n', () => response.destroy());
+  };
+  await answering(answer, async (url) => {
+    const session = await new Client({ url }).session();
+    const read = async () => {
+      for await (const event of session.stream("1")) assert.equal(event.type, "cell.started");
+    };
+    for (const failed of [session.run("1"), read()]) await assert.rejects(failed, CellblockError);
+  });
+});
+
+test("a terminal whose connection is cut, or whose reader is slow, fails after what it has received", async () => {
+  let socket;
+  class FakeSocket {
+    constructor() {
+      socket = this;
+      setImmediate(() => this.onopen());
+    }
+    close() {
+      this.isClosed = true;
+    }
+  }
+  const answer = (request, response) => fixed(201, request.url === "/v1/sessions" ? SESSION : { id: "p1" })(request, response);
+  const open = (url) =>
+    new Client({ url })
+      .session()
+      .then((session) => session.startProcess(["sh"]))
+      .then((process) => process.terminal({ webSocket: FakeSocket }));
+  const readAll = async (terminal) => {
+    let size = 0;
+    try {
+      for await (const piece of terminal) size += piece.length;
+    } catch (error) {
+      return [size, error.message];
+    }
+    return [size];
+  };
+  await answering(answer, async (url) => {
+    const cut = await open(url);
+    socket.onmessage({ data: new ArrayBuffer(3) });
+    socket.onclose({ wasClean: false });
+    const fix = "; connect again with the offset of what was read";
+    assert.deepEqual(await readAll(cut), [3, `read the terminal: the connection was closed${fix}`]);
+
+    const slow = await open(url);
+    for (let piece = 0; piece < 20; piece += 1) socket.onmessage({ data: new ArrayBuffer(1 << 20) });
+    assert.equal(socket.isClosed, true);
+    assert.deepEqual(await readAll(slow), [16 << 20, `read the terminal: more than ${16 << 20} bytes waited to be read${fix}`]);
+
+    const closed = await open(url);
+    closed.close();
+    socket.onclose({ wasClean: false });
+    assert.deepEqual(await readAll(closed), [0]);
+  });
 });
 
 test("every operation of the API has a method", () => {
@@ -144,5 +228,6 @@ test("every operation of the API has a method", () => {
 
 test("a model's text is cut in its middle, and control characters are visible", () => {
   assert.equal(bounded(`a${"b".repeat(50)}c`, 10), `abbbb\n… 42 characters left out …\nbbbbc`);
+  assert.equal(bounded("abc", 0), "\n… 3 characters left out …\n");
   assert.equal(bounded("\x1b[2J\u202etxt\n\t"), "\\u001b[2J\\u202etxt\n\t");
 });

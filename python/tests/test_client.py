@@ -10,6 +10,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 from collections.abc import Callable, Iterator
@@ -75,6 +76,12 @@ class Addresses(unittest.TestCase):
             with self.assertRaisesRegex(cellblock.CellblockError, "is not http://HOST or https://HOST"):
                 cellblock.Client(given)
 
+    def test_an_address_with_a_password_is_rejected_and_not_shown(self) -> None:
+        for given in ("https://user:pw@host", "https://host?key=pw", "https://host/#pw"):
+            with self.assertRaisesRegex(cellblock.CellblockError, "pass the key as `key`") as raised:
+                cellblock.Client(given)
+            self.assertNotIn("pw", str(raised.exception))
+
     def test_names_in_a_path_are_quoted_and_cannot_leave_it(self) -> None:
         operation: Operation[bytes] = Operation("GET", "/v1/sessions/{id}/files/{path}")
         self.assertEqual(operation.at(id="a/b ?", path="tmp/ü#.txt"), "/v1/sessions/a%2Fb%20%3F/files/tmp/%C3%BC%23.txt")
@@ -136,6 +143,59 @@ class Errors(unittest.TestCase):
         with answering(fixed(400, '{"error": "no code"}')) as url, self.assertRaisesRegex(cellblock.ServerError, "^no code$"):
             cellblock.Client(url).execute("")
 
+    def test_a_key_loses_the_line_break_of_its_file_and_one_that_cannot_be_sent_is_not_shown(self) -> None:
+        self.assertEqual(Server("http://host", "cbk_1\n").authorization(), {"Authorization": "Bearer cbk_1"})
+        self.assertEqual(Server("http://host", " ").authorization(), {})
+        for key in ("cbk_1\n2", "cbk_…"):
+            with self.assertRaises(cellblock.CellblockError) as raised:
+                cellblock.Client("http://host", key=key)
+            self.assertNotIn("cbk_", str(raised.exception))
+
+    def test_a_stream_that_is_cut_is_an_error(self) -> None:
+        started = 'data: {"type": "cell.started", "sequence_number": 0}\n\n'
+        for rest in ("", 'data: {"type": "cell.st'):
+
+            def answer(handler: http.server.BaseHTTPRequestHandler, rest: str = rest) -> None:
+                is_cell = handler.path.endswith("/cells")
+                fixed(200, started + rest if is_cell else '{"id": "sess_1"}')(handler)
+
+            with answering(answer) as url:
+                session = cellblock.Session(url)
+                with self.assertRaisesRegex(cellblock.CellblockError, "stream ended before the cell did"):
+                    list(session.stream("1"))
+                with self.assertRaisesRegex(cellblock.CellblockError, "stream ended before the cell did"):
+                    session.run("1", on_output=lambda stream, text: None)
+
+
+class Cancellation(unittest.TestCase):
+    def test_a_cell_that_arrives_after_the_interrupt_of_its_canceled_task_is_interrupted(self) -> None:
+        received, interrupted = threading.Event(), threading.Event()
+        calls: list[str] = []
+
+        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+            handler.rfile.read(int(handler.headers.get("Content-Length", "0")))
+            if handler.path.endswith("/interrupt"):
+                calls.append(handler.path)
+                # The first arrives before the cell runs, and does nothing.
+                if len(calls) > 1:
+                    interrupted.set()
+            elif handler.path.endswith("/cells"):
+                received.set()
+                interrupted.wait(60)
+            fixed(200, '{"id": "sess_1"}')(handler)
+
+        async def work(url: str) -> None:
+            async with cellblock.aio.Session(url) as session:
+                task = asyncio.create_task(session.run("while True: pass"))
+                await asyncio.to_thread(received.wait, 60)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+
+        with answering(answer) as url:
+            asyncio.run(work(url))
+        self.assertTrue(interrupted.is_set())
+
 
 class Surface(unittest.TestCase):
     def test_every_operation_of_the_api_has_a_method(self) -> None:
@@ -158,6 +218,13 @@ class Surface(unittest.TestCase):
             self.assertEqual(missing, [], sync.__name__)
             undocumented = [name for name in dir(sync) if not name.startswith("_") and not inspect.getdoc(getattr(sync, name))]
             self.assertEqual(undocumented, [], sync.__name__)
+
+    def test_a_skill_of_files_older_than_a_zip_can_say_is_uploaded(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, answering(fixed(201, '{"id": "skill_1"}')) as url:
+            page = Path(folder) / "SKILL.md"
+            page.write_text("x")
+            os.utime(page, (0, 0))
+            self.assertEqual(cellblock.Client(url).add_skill(folder)["id"], "skill_1")
 
     def test_asyncio_calls_the_same_operations(self) -> None:
         async def work(url: str) -> object:

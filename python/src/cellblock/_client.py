@@ -242,7 +242,8 @@ def _upload(source: str | Path | bytes) -> Form:
     if not (path / "SKILL.md").is_file():
         raise CellblockError(f"upload the skill {str(path)!r}: it must be a zip file or a folder with a SKILL.md")
     archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
+    # Files of reproducible builds are older than a zip can say.
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as files:
         for it in sorted(path.rglob("*")):
             if it.is_file():
                 files.write(it, Path(path.resolve().name) / it.relative_to(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import secrets
 import socket
 import ssl
@@ -17,6 +18,8 @@ from ._errors import CellblockError, ServerError
 
 _T = TypeVar("_T")
 
+#: Keys that can be sent in a header.
+_KEY = re.compile("[!-~]+")
 #: Names in an operation's path whose values can have slashes.
 _PATHS = ("path",)
 
@@ -98,7 +101,19 @@ class Server:
             known = False
         if not known:
             raise CellblockError(f"the address {self.url!r} is not http://HOST or https://HOST")
+        if "@" in address.netloc or address.query or address.fragment:
+            # Without the address: it can have a password, and errors end up in logs.
+            raise CellblockError(
+                "the address has a user, a query or a fragment; use http://HOST or https://HOST, and pass the key as `key`"
+            )
         object.__setattr__(self, "url", url)
+        if self.key is not None:
+            # Files that keys are read from end with a line break, and an empty variable of the environment is no key.
+            key = self.key.strip() or None
+            if key is not None and not _KEY.fullmatch(key):
+                # Without the key: errors end up in logs.
+                raise CellblockError("the key has characters that no key has; use the one that `cellblock key create` printed")
+            object.__setattr__(self, "key", key)
 
     def __repr__(self) -> str:
         return f"Server({self.url!r})"
@@ -216,7 +231,11 @@ def explain(error: Exception, address: SplitResult) -> str:
 
 def read_error(response: http.client.HTTPResponse, what: str, url: str) -> ServerError:
     """Returns the error that a response describes."""
-    text = response.read(1 << 20)
+    try:
+        text = response.read(1 << 20)
+    except (OSError, http.client.HTTPException):
+        # The status says more than the connection that was cut after it.
+        text = b""
     code, message = None, f"{what}: the server answered {response.status} {response.reason}"
     place = response.headers.get("Location")
     if response.status < 400:

@@ -180,7 +180,7 @@ class Session(Branches, Contents, Programs):
                     on_output(name.removeprefix("cell."), event["text"])
                 case "cell.done":
                     return Result.read(event["cell"], self._server)
-        raise CellblockError("the server's stream ended before the cell did")
+        raise _cut()
 
     def stream(
         self,
@@ -217,6 +217,7 @@ class Session(Branches, Contents, Programs):
                 yield event
                 if event["type"] == "cell.done":
                     return
+        raise _cut()
 
     def result(self, data: Mapping[str, Any]) -> Result:
         """Returns the API's object of a cell, such as `cell` of the event `cell.done`, as a result."""
@@ -260,5 +261,13 @@ class Session(Branches, Contents, Programs):
 
 def _events(response: io.BufferedIOBase) -> Iterator[dict[str, Any]]:
     for line in response:
-        if line.startswith(b"data: "):
-            yield json.loads(line[6:])
+        if not line.startswith(b"data: "):
+            continue
+        # A connection that was cut ends in the middle of a line.
+        if not line.endswith(b"\n"):
+            raise _cut()
+        yield json.loads(line[6:])
+
+
+def _cut() -> CellblockError:
+    return CellblockError("the server's stream ended before the cell did; check the server and proxies in front of it")

@@ -12,8 +12,9 @@ they fetch (`png`, `to_pandas()`) blocks: use `asyncio.to_thread` for large ones
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
@@ -41,7 +42,15 @@ def _start(work: Callable[..., _T], *arguments: Any, **named: Any) -> asyncio.Fu
 
 async def _both(first: asyncio.Future[Any], second: asyncio.Future[Any]) -> None:
     """Waits for both. Neither is canceled with this task, which anyio cancels again and again."""
+    for it in (first, second):
+        # What a canceled task's cell or command fails with is for nobody, and asyncio would log it.
+        it.add_done_callback(_retrieve)
     await asyncio.wait([first, second])
+
+
+def _retrieve(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled():
+        done.exception()
 
 
 async def _in_thread(work: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
@@ -282,11 +291,12 @@ class Session(_Face[_session.Session]):
     async def run(self, *arguments: Any, **named: Any) -> Result:
         """Runs a cell, as `cellblock.Session.run`. `on_output` is called in another thread."""
         session = self._sync
-        work = _start(session.run, *arguments, **named)
+        running = _threads.submit(session.run, *arguments, **named)
+        work = asyncio.wrap_future(running)
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            await _both(_start(session.interrupt), work)
+            await _both(_start(_interrupt, session, running), work)
             raise
 
     @_as(_session.Session.stream)
@@ -384,6 +394,15 @@ class Shell:
 
     read = _run(_shell.Shell.read)
     write = _run(_shell.Shell.write)
+
+
+def _interrupt(session: _session.Session, running: Future[Result]) -> None:
+    """Interrupts a cell until it has ended: an interrupt can arrive before the cell does, and then has nothing to interrupt."""
+    while not running.done():
+        # The request of the cell fails as well, and ends the loop.
+        with contextlib.suppress(CellblockError):
+            session.interrupt()
+        wait([running], 0.25)
 
 
 def _kill(start: asyncio.Future[Command]) -> None:
