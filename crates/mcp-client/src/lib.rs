@@ -37,13 +37,13 @@ pub use connector::ServerConnector;
 pub use options::{OfferPolicy, RequestedServerOptions, ServerOptions};
 pub use requested::RequestedServers;
 pub use server::ForeignServer;
-pub use stdio::Program;
+pub use stdio::StdioProgram;
 
 /// The way to reach a server.
 #[derive(Clone, Debug)]
 pub enum Transport {
     /// A program, which is started when it is first used.
-    Stdio(Program),
+    Stdio(StdioProgram),
     /// A server behind a URL.
     Http(Address),
 }

@@ -12,7 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use cellblock_agent::ToolServer;
-use cellblock_mcp_client::{Address, ForeignServer, Program, ServerOptions, Transport};
+use cellblock_mcp_client::{Address, ForeignServer, ServerOptions, StdioProgram, Transport};
 use futures_util::stream::{StreamExt, iter};
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,7 @@ async fn answer(Query(how): Query<Vec<(String, String)>>, body: String) -> Respo
 
 fn stdio() -> Transport {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/servers/stdio.py");
-    Transport::Stdio(Program {
+    Transport::Stdio(StdioProgram {
         command: vec![
             "python3".to_owned(),
             script.display().to_string(),

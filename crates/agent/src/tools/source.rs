@@ -145,7 +145,10 @@ pub fn sources(
     if request.tools.iter().any(Tool::is_interpreter) {
         for configured in tools.configured.iter().filter(|configured| configured.always) {
             let label = configured.server.label();
-            let only_code = |tool: &Tool| matches!(tool, Tool::Mcp(tool) if tool.server_label == label && !tool.is_direct());
+            let only_code = |tool: &Tool| match tool {
+                Tool::Mcp(tool) => tool.server_label == label && !tool.is_direct(),
+                _ => false,
+            };
             if sources.iter().any(|source: &Source| source.label == label)
                 || request.tools.iter().any(only_code)
             {

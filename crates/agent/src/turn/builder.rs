@@ -16,7 +16,7 @@ use super::call_result::{CallResult, OutputFile, TOKENS};
 use super::deferral::DeferredTools;
 use super::derived::DerivationOutcome;
 use super::functions::{CodeFunction, Functions};
-use super::program::ProgramSeal;
+use super::program_seal::ProgramSeal;
 use super::progress::Progress;
 use super::research::Research;
 use super::runner::Runner;

@@ -31,11 +31,13 @@ mod evidence;
 mod fetch;
 mod form;
 mod functions;
+mod loading;
 mod offer;
 mod outcome;
 mod patch;
 mod plan;
 mod program;
+mod program_seal;
 mod progress;
 mod ran_report;
 mod research;
@@ -74,7 +76,7 @@ pub use derived::{AnswerArtifact, DerivationOutcome, DerivedFacts};
 pub use evidence::{Evidence, EvidenceRoom, KeptResult, NotKept};
 pub use fetch::whole_elsewhere;
 pub use plan::{ChartIntent, Plan};
-pub use program::{ProgramSeal, ProgramStart};
+pub use program_seal::{ProgramSeal, ProgramStart};
 pub use research::{DerivationTerms, Research};
 pub use runner::{CallSandbox, Runner};
 pub use session::{ExecutionView, SessionRunner, failed, tell};
@@ -86,7 +88,7 @@ use builder::{ResponseBuilder, Stop};
 use calls::StepOutcome;
 use deferral::DeferredTools;
 use functions::Functions;
-use program::PlainSeal;
+use program_seal::PlainSeal;
 use step::{Call, ModelStep};
 use suspended::Suspension;
 
@@ -324,7 +326,7 @@ impl Turn {
         events: mpsc::Sender<StreamEvent>,
     ) -> ResponseBuilder<'a> {
         let deferral = DeferredTools::of(&request.tools, conversation);
-        let functions = Functions::of(&request.tools, deferral.earlier());
+        let functions = Functions::of(&request.tools, &deferral.earlier);
         ResponseBuilder {
             draft: Draft::begin(response),
             events,

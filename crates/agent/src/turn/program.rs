@@ -15,12 +15,12 @@ use cellblock_interpreter::toolset::program::{
     AnsweredCall, KIND, PROGRAM, ProgramArguments, ProgramReport, ProgramState,
 };
 use cellblock_settings::clock;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::builder::ResponseBuilder;
 use super::call_result::CallResult;
 use super::functions::CodeFunction;
+use super::program_seal::ProgramStart;
 use super::runner::CallSandbox;
 use super::step;
 use super::toolset::ToolsetCall;
@@ -38,37 +38,6 @@ const ABOUT: &str = "Runs a program in JavaScript that calls functions of the us
                      calls at the same time. Show a result with `text(value)`, and an image with \
                      `image(dataUrl)`. There are no modules, timers, files, network and `console`, and \
                      nothing is kept between programs.";
-
-/// Start of a program, which each of its runs repeats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramStart {
-    /// Time in milliseconds since 1970.
-    pub started_ms: u64,
-    /// Id of its container.
-    pub container: String,
-}
-
-/// Seals the starts of programs, which clients keep and send back.
-pub trait ProgramSeal: Send + Sync {
-    /// Seals the start of the program with this call id and code.
-    fn seal(&self, call_id: &str, code: &str, start: &ProgramStart) -> Option<String>;
-
-    /// Returns the start that was sealed for this call id and code.
-    fn open(&self, call_id: &str, code: &str, fingerprint: &str) -> Option<ProgramStart>;
-}
-
-/// Seal for turns whose conversations no client keeps: it hides and binds nothing.
-pub(super) struct PlainSeal;
-
-impl ProgramSeal for PlainSeal {
-    fn seal(&self, _call_id: &str, _code: &str, start: &ProgramStart) -> Option<String> {
-        serde_json::to_string(start).ok()
-    }
-
-    fn open(&self, _call_id: &str, _code: &str, fingerprint: &str) -> Option<ProgramStart> {
-        serde_json::from_str(fingerprint).ok()
-    }
-}
 
 /// Returns the tool as models know it, with functions that programs can call.
 pub(super) fn function<'a>(functions: impl Iterator<Item = &'a CodeFunction>) -> Function {

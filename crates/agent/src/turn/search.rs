@@ -126,7 +126,7 @@ impl ResponseBuilder<'_> {
 
     /// Returns the tools of the request and of earlier searches.
     fn tools(&self) -> impl Iterator<Item = &Tool> {
-        self.draft.response().tools.iter().chain(self.deferral.earlier())
+        self.draft.response().tools.iter().chain(&self.deferral.earlier)
     }
 
     /// Returns the description of a namespace.

@@ -8,7 +8,7 @@ use cellblock_agent::{ToolServer, ToolServers};
 use cellblock_connector::{secret_file, variable};
 use cellblock_interpreter::connector::{Connector, Redaction};
 use cellblock_mcp_client::{
-    Address, ForeignServer, Program, RequestedServers, ServerConnector, ServerOptions, Transport,
+    Address, ForeignServer, RequestedServers, ServerConnector, ServerOptions, StdioProgram, Transport,
 };
 
 use super::check::Check;
@@ -96,7 +96,7 @@ impl LoadedConfig {
                 check,
             )?;
             let command = server.command.clone();
-            return Some(Transport::Stdio(Program { command, environment }));
+            return Some(Transport::Stdio(StdioProgram { command, environment }));
         };
         let shown = server.headers.clone();
         let mut headers = self.values(

@@ -153,7 +153,9 @@ impl SocketConnection {
         {
             return self.refuse(asked, &error).await;
         }
-        self.running = asked.lane().map(|lane| (job.response.id.clone(), lane.to_owned()));
+        self.running = asked
+            .lane()
+            .map(|lane| (job.response.id.clone(), lane.to_owned()));
         let (sender, mut events) = mpsc::channel(WAITING);
         let played = self.gateway.tasks.spawn(
             job.play(EventReceiver::Client(sender), CancellationToken::new())

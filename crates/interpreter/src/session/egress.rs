@@ -4,7 +4,6 @@ use cellblock_egress::{EgressPolicy, EgressProxy, EgressRestriction, EgressSink,
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::session::Session;
 
 /// The policy of a session and the proxy that enforces it. The session's task and its handles share them,
 /// so that a replacement waits for no cell.
@@ -49,17 +48,14 @@ impl EgressTerms {
         let proxy = proxy.map(|proxy| proxy.branch(session, Some(sink)));
         *self.0.lock() = EgressState { policy, proxy };
     }
-}
 
-impl Session {
-    /// Replaces the destinations that the session gives up and the headers of its requests, at once and
-    /// also while a cell runs: see [`EgressProxy::replace`]. Its policy must be `replaceable`.
-    ///
-    /// # Errors
-    ///
-    /// The session reaches no hosts, or a header is invalid. The rules are as before then.
-    pub fn replace_egress(&self, restriction: EgressRestriction, headers: Vec<HeaderRule>) -> Result<()> {
-        let mut state = self.egress.0.lock();
+    /// Replaces the destinations that the session gives up and the headers of its requests.
+    pub(in crate::session) fn replace(
+        &self,
+        restriction: EgressRestriction,
+        headers: Vec<HeaderRule>,
+    ) -> Result<()> {
+        let mut state = self.0.lock();
         let Some(policy) = state.policy.as_ref().filter(|policy| policy.replaceable) else {
             return Err(Error::Argument {
                 name: "network",

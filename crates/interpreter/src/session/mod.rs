@@ -248,6 +248,21 @@ impl Session {
         .await
     }
 
+    /// Replaces the destinations that the session gives up and the headers of its requests, at once and
+    /// also while a cell runs: see [`EgressProxy::replace`](cellblock_egress::EgressProxy::replace). Its
+    /// policy must be `replaceable`.
+    ///
+    /// # Errors
+    ///
+    /// The session reaches no hosts, or a header is invalid. The rules are as before then.
+    pub fn replace_egress(
+        &self,
+        restriction: cellblock_egress::EgressRestriction,
+        headers: Vec<cellblock_egress::HeaderRule>,
+    ) -> Result<()> {
+        self.egress.replace(restriction, headers)
+    }
+
     /// Returns the network that its code can use.
     pub const fn network(&self) -> NetworkPolicy {
         self.network

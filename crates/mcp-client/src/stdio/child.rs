@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cellblock_connector::process::{ProgramLaunch, log_lines};
 
-use super::Program;
+use super::StdioProgram;
 use super::transport::Stdio as Transport;
 use crate::failure::Failure;
 use crate::wire::Wire;
@@ -15,7 +15,7 @@ const INHERITED: [&str; 9] = [
 ];
 
 /// Starts a server.
-pub(crate) fn start(program: &Program, label: &str, wire: Arc<Wire>) -> Result<Transport, Failure> {
+pub(crate) fn start(program: &StdioProgram, label: &str, wire: Arc<Wire>) -> Result<Transport, Failure> {
     let launch = ProgramLaunch {
         command: program.command.clone(),
         inherited: &INHERITED,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use cellblock_agent::{ToolReply, ToolServer};
-use cellblock_mcp_client::{ForeignServer, Program, ServerOptions, Transport};
+use cellblock_mcp_client::{ForeignServer, ServerOptions, StdioProgram, Transport};
 use cellblock_testkit::{require, workspace_root};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn spawn(port: u16) -> Child {
 }
 
 fn over_stdio(options: ServerOptions) -> ForeignServer {
-    let program = Program {
+    let program = StdioProgram {
         command: vec![
             "node".to_owned(),
             script().display().to_string(),

@@ -186,7 +186,7 @@ async fn a_server_that_hangs_while_listing_tools_is_not_retried_immediately() {
 
 #[tokio::test]
 async fn a_missing_program_is_reported_without_its_path() {
-    let program = cellblock_mcp_client::Program {
+    let program = cellblock_mcp_client::StdioProgram {
         command: vec!["/nowhere/secret/server".to_owned(), "--key=hunter2".to_owned()],
         environment: vec![("KEY".to_owned(), "hunter2".to_owned())],
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::{ToolReply, ToolServer};
-use cellblock_mcp_client::{Address, ForeignServer, Program, ServerOptions, Transport};
+use cellblock_mcp_client::{Address, ForeignServer, ServerOptions, StdioProgram, Transport};
 pub(crate) use cellblock_testkit::wait::until;
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ pub(crate) fn scripted_with(arguments: &[&str], options: ServerOptions) -> Scrip
     let mut command = vec!["python3".to_owned(), script().display().to_string()];
     command.extend(arguments.iter().map(ToString::to_string));
     let notes_file = notes.path().join("notes").display().to_string();
-    let program = Program {
+    let program = StdioProgram {
         command,
         environment: vec![("NOTES".to_owned(), notes_file)],
     };

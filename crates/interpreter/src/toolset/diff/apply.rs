@@ -184,15 +184,15 @@ impl<'a> TextPatcher<'a> {
         Ok(None)
     }
 
-    /// Returns the number of lines that are equal from here on; `old` has the parts that are compared.
-    fn equal(&mut self, at: usize, old: &[&str], like: LineMatch) -> Result<usize, String> {
+    /// Returns the number of lines that are equal from here on; `wanted` has the parts that are compared.
+    fn equal(&mut self, at: usize, wanted: &[&str], like: LineMatch) -> Result<usize, String> {
         let (mut count, mut bytes, mut blanks) = (0, 0, 0);
-        for (line, old) in self.lines.iter().skip(at).zip(old) {
-            let (line, _) = split(line);
-            let part = like.part(line);
-            bytes += old.len();
-            blanks += line.len() - part.len();
-            if part != *old {
+        for (found, wanted) in self.lines.iter().skip(at).zip(wanted) {
+            let (content, _) = split(found);
+            let part = like.part(content);
+            bytes += wanted.len();
+            blanks += content.len() - part.len();
+            if part != *wanted {
                 break;
             }
             count += 1;
@@ -395,8 +395,8 @@ mod tests {
             ),
             ("", "-a", "its first line `a` is not in the file"),
         ] {
-            let told = patched(text, diff).unwrap_err();
-            assert!(told.contains(words), "{text:?} {diff:?}: {told}");
+            let refused = patched(text, diff).unwrap_err();
+            assert!(refused.contains(words), "{text:?} {diff:?}: {refused}");
         }
     }
 
@@ -404,25 +404,25 @@ mod tests {
     fn the_time_of_a_hostile_patch_is_bounded() {
         let text = "a\n".repeat(200_000);
         let diff = " a\n".repeat(1000) + "-b";
-        let told = patched(&text, &diff).unwrap_err();
-        assert!(told.contains("too large to find this section"), "{told}");
+        let refused = patched(&text, &diff).unwrap_err();
+        assert!(refused.contains("too large to find this section"), "{refused}");
         // Blank lines at the end, each of which may be left out.
-        let told = patched("a\n", &format!("-b{}", "\n".repeat(500_000))).unwrap_err();
-        assert!(told.contains("too large to find this section"), "{told}");
+        let refused = patched("a\n", &format!("-b{}", "\n".repeat(500_000))).unwrap_err();
+        assert!(refused.contains("too large to find this section"), "{refused}");
     }
 
     #[test]
     fn long_blanks_cost_no_more_than_other_lines() {
         // In the head, which is compared with every line.
         let blank = " ".repeat(500_000);
-        let told = patched(&"a\n".repeat(200_000), &format!("@@ {blank}x\n-a")).unwrap_err();
+        let refused = patched(&"a\n".repeat(200_000), &format!("@@ {blank}x\n-a")).unwrap_err();
         assert!(
-            told.starts_with("section 1 (line 1 of the patch): the file has no line"),
-            "{told}"
+            refused.starts_with("section 1 (line 1 of the patch): the file has no line"),
+            "{refused}"
         );
         // In the file, of which every head is searched.
-        let told = patched(&format!("{blank}\nf \n"), &"@@ f\n+x\n".repeat(20_000)).unwrap_err();
-        assert!(told.contains("too large to find this section"), "{told}");
+        let refused = patched(&format!("{blank}\nf \n"), &"@@ f\n+x\n".repeat(20_000)).unwrap_err();
+        assert!(refused.contains("too large to find this section"), "{refused}");
     }
 
     proptest! {

@@ -387,8 +387,8 @@ mod tests {
             ("*** End of File", "the section before it has no lines"),
             ("@@ a\n*** End of File", "line 2 of `diff`"),
         ] {
-            let told = read_sections(diff).unwrap_err().words("diff");
-            assert!(told.contains(words), "{diff:?}: {told}");
+            let refused = read_sections(diff).unwrap_err().words("diff");
+            assert!(refused.contains(words), "{diff:?}: {refused}");
         }
     }
 
@@ -449,17 +449,17 @@ mod tests {
             ),
             (framed(many.trim_end()), "at most 50 files"),
         ] {
-            let told = read_patch(&patch).unwrap_err().words("patch");
-            assert!(told.contains(words), "{told}");
+            let refused = read_patch(&patch).unwrap_err().words("patch");
+            assert!(refused.contains(words), "{refused}");
         }
     }
 
     #[test]
     fn a_new_file_of_the_client_ends_without_a_line_break() {
         assert_eq!(read_added("+x\n+\n+y").as_deref(), Ok("x\n\ny"));
-        let told = read_added("+x\ny").unwrap_err().words("diff");
+        let refused = read_added("+x\ny").unwrap_err().words("diff");
         assert_eq!(
-            told,
+            refused,
             "line 2 of `diff` is `y`, and every line of a new file begins with `+`"
         );
     }

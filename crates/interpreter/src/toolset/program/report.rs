@@ -148,7 +148,10 @@ impl ProgramReport {
         }
         if let Some(image) = report.images.iter().find(|image| !is_image(image)) {
             let start: String = image.chars().take(40).collect();
-            return Err(format!("its image `{}` is no `data:` URL", start.escape_debug()));
+            return Err(format!(
+                "its image `{}` is not a valid `data:` URL",
+                start.escape_debug()
+            ));
         }
         for ProgramCall { name, arguments } in &report.calls {
             if !functions.contains(name) {
