@@ -59,8 +59,13 @@ fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
             (&json!(502), &json!(sandbox.id))
         );
         assert!(gone["message"].as_str().unwrap().contains("was not found"));
-        for name in ["fork", "snapshots", "network", "logs"] {
-            let request = world.api(Method::POST, &format!("{path}/{name}"));
+        for (method, name) in [
+            (Method::POST, "fork"),
+            (Method::POST, "snapshots"),
+            (Method::PUT, "network"),
+            (Method::POST, "logs"),
+        ] {
+            let request = world.api(method, &format!("{path}/{name}")).json(&json!({}));
             let message = refused(request.sent().await, 404).await;
             assert!(message.contains("was not found"), "{name}: {message}");
         }
