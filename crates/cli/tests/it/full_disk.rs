@@ -6,8 +6,10 @@ use cellblock_testkit::require;
 
 use crate::support::{in_own_mounts, small_image};
 
-/// `attempt` runs `cellblock` and tells its exit code, `rest` what is on the small disk at `/mnt`.
+/// `attempt` runs `cellblock` and tells its exit code, `rest` what is on the small disk at `/mnt`. No
+/// template is frozen there meanwhile.
 const START: &str = r#"
+export CELLBLOCK_FROZEN=off
 attempt() { status=0; "$cellblock" "$@" || status=$?; echo "code $status"; }
 rest() { find /mnt -mindepth 1 -xdev \( -path /mnt/cache -o -path /mnt/locks \) -prune -o "$@" -printf 'rest %P\n' | sort; }
 "#;

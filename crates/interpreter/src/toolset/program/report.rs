@@ -213,7 +213,7 @@ mod tests {
                 "129 waiting calls, the limit is 128",
             ),
             (report("sleeps", &json!([])), "report is invalid"),
-            (picture, "no `data:` URL"),
+            (picture, "not a valid `data:` URL"),
         ] {
             let error = read(&forged).unwrap_err();
             assert!(error.contains(reason), "{error}");
