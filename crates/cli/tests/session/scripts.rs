@@ -214,7 +214,7 @@ fn tools_are_listed_with_schemas_that_are_schemas() -> Result<()> {
     let world = World::new()?;
     let listed = world.cli(["tools", "list", "--json"]).run()?.json()?;
     let tools = listed["tools"].as_array().context("no tools")?;
-    assert_eq!(tools.len(), 4);
+    assert_eq!(tools.len(), 5);
     for tool in tools {
         Schema::new(&tool["input_schema"])?;
         if tool["toolset"] == "workbench" {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::fields::{Fields, RequestFields as _};
 use crate::wire::error::ApiError;
 use crate::wire::item::{ItemStatus, ListedTool, McpCall, McpError, McpListTools};
-use crate::wire::tool::{AllowedTools, McpTool, Secrets};
+use crate::wire::tool::{AllowedTools, INTERPRETER, McpTool, Secrets};
 
 /// Maximum number of headers for a server in a request, and their size in bytes.
 const MAX_HEADERS: usize = 32;
@@ -23,8 +23,14 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
             return Err(fields.invalid(key, "unsupported_parameter", &reason));
         }
     }
+    let server_label = super::tools::name(fields, "server_label")?;
+    // Approvals of code have this label.
+    if server_label == INTERPRETER {
+        let reason = format!("is `{INTERPRETER}`, which names the code of this server; choose another label");
+        return Err(fields.invalid("server_label", "invalid_value", &reason));
+    }
     Ok(McpTool {
-        server_label: super::tools::name(fields, "server_label")?,
+        server_label,
         server_url: fields.text("server_url")?,
         server_description: fields.text("server_description")?,
         allowed_tools: selection(fields, "allowed_tools")?,

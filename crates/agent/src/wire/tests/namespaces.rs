@@ -164,3 +164,11 @@ fn an_unsupported_hosted_tool_is_rejected_with_a_fix() {
          server has no other tools, so leave it out"
     );
 }
+
+#[test]
+fn a_server_cannot_have_the_label_of_code() {
+    let tools =
+        json!([{"type": "mcp", "server_label": "code_interpreter", "server_url": "https://a.example"}]);
+    let error = parse(&json!({"model": "m", "input": "x", "tools": tools})).unwrap_err();
+    assert!(error.message.contains("choose another label"), "{error}");
+}

@@ -24,7 +24,7 @@ fn limits_of_the_configuration_hold() {
     block_on(async {
         let client = connect(&server, None).await;
         let tools = client.list_tools(None).await.unwrap().tools;
-        assert_eq!(tools.len(), 25);
+        assert_eq!(tools.len(), 26);
         let schema = serde_json::to_value(&*tools[0].input_schema).unwrap();
         let timeout = &schema["properties"]["timeout_seconds"];
         assert_eq!(timeout["maximum"], 20.0);

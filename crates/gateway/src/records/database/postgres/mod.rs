@@ -148,7 +148,8 @@ impl PostgresSession {
 
     /// Rolls back the transaction that is open; if that fails, the connection is closed, which does it, too.
     pub(super) fn roll_back(&self) {
-        if self.batch("ROLLBACK").is_err() {
+        // A runtime that is ending panics when it has to wait, and a second panic would end the process.
+        if std::thread::panicking() || self.batch("ROLLBACK").is_err() {
             self.broken.set(true);
         }
     }
