@@ -179,7 +179,9 @@ fn high_water(status: &str) -> Option<u64> {
 fn a_full_disk_is_reported_with_its_limit() -> Result<()> {
     let fill =
         "for n in range(40):\n    with open(f'/workspace/{n}', 'wb') as file: file.write(bytes(50_000_000))";
-    let (code, report) = json(["-c", fill])?;
+    // A gigabyte takes longer than usual beside others.
+    let filled = run(["--json", "-c", fill])?.limit(Duration::from_mins(5)).run()?;
+    let (code, report) = answer(&filled)?;
     assert_eq!((code, text(&report, "/outcome")?), (125, "limit_exceeded"));
     assert_eq!(report["limit"]["which"], "disk");
     assert!(text(&report, "/note")?.contains("Remove files"), "{report:#}");

@@ -182,7 +182,8 @@ fn processes_beyond_the_limit_that_a_shell_leaves_print_nothing_into_later_cells
         let many = "(for i in $(seq 90); do (sleep 3; echo still here >&2) & done) & true";
         let ended = run_in(&session, Language::Bash, many).await;
         let mut notes = ended.note.unwrap_or_default();
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        // Long enough for processes that started late, beside others.
+        tokio::time::sleep(Duration::from_secs(10)).await;
         for _ in 0..3 {
             let next = run_in(&session, Language::Bash, "echo next").await;
             assert_eq!(next.stdout.text, "next\n", "{next:#?}");
