@@ -6,8 +6,7 @@ use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, ApprovalAnswers, CallKind, ChoiceMode, CodeInterpreterCall, Function, FunctionCall,
     FunctionCallOutput, FunctionOutput, INTERPRETER, InterpreterOutput, Item, ItemStatus, McpApprovalRequest,
-    McpCall, PromptCache, ReasoningOptions, SamplingSettings, Text, Tool, ToolChoice, ToolName,
-    arguments_of_code, searches_as_functions, without_programs,
+    McpCall, PromptCache, ReasoningOptions, SamplingSettings, Text, ToolChoice, ToolName, arguments_of_code,
 };
 
 /// A request to a model.
@@ -99,10 +98,8 @@ pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> 
 /// Returns the conversation in items that every provider knows: executed code becomes a function
 /// call and its output.
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {
-    // Without tools, as in a request for a summary, no turn has converted them.
-    let items = without_programs(searches_as_functions(items.to_vec(), described));
     let mut plain = Vec::with_capacity(items.len());
-    let approvals = ApprovalAnswers::of(&items);
+    let approvals = ApprovalAnswers::of(items);
     for (index, item) in items.iter().enumerate() {
         match item {
             Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
@@ -121,26 +118,6 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
         }
     }
     plain
-}
-
-/// Returns the functions of a tool that a search loaded, where no turn gave them names.
-fn described(tool: &Tool) -> Vec<Function> {
-    let functions = tool
-        .functions()
-        .map(|(namespace, function)| (namespace, function.clone()));
-    let customs = tool
-        .customs()
-        .map(|(namespace, custom)| (namespace, custom.function()));
-    let named = functions
-        .chain(customs)
-        .map(|(namespace, function)| match namespace {
-            Some(namespace) => Function {
-                name: qualified(&namespace.name, &function.name),
-                ..function
-            },
-            None => function,
-        });
-    named.collect()
 }
 
 fn flat(call: &FunctionCall) -> FunctionCall {

@@ -4,7 +4,11 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider, ProviderError};
-use crate::wire::{ApiError, Ids, Item, ItemStatus, Message, Part, Role, TokenUsage};
+use crate::tools::qualified;
+use crate::wire::{
+    ApiError, Function, Ids, Item, ItemStatus, Message, Part, Role, TokenUsage, Tool, searches_as_functions,
+    without_programs,
+};
 
 /// Instructions for the model.
 const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it \
@@ -36,7 +40,8 @@ pub async fn summarize(
     provider: &dyn Provider,
     request: ModelRequest,
 ) -> Result<(String, TokenUsage), ProviderError> {
-    let mut items = request.items;
+    // Where no turn has done it: the models know neither form.
+    let mut items = without_programs(searches_as_functions(request.items, described));
     items.push(said(Ids::random().mint("msg"), TASK.to_owned()));
     let asked = ModelRequest {
         instructions: request.instructions,
@@ -72,6 +77,26 @@ pub async fn summarize(
         text.push_str(CUT);
     }
     Ok((text, usage))
+}
+
+/// Returns the functions of a tool that a search loaded, where no turn gave them names.
+fn described(tool: &Tool) -> Vec<Function> {
+    let functions = tool
+        .functions()
+        .map(|(namespace, function)| (namespace, function.clone()));
+    let customs = tool
+        .customs()
+        .map(|(namespace, custom)| (namespace, custom.function()));
+    let named = functions
+        .chain(customs)
+        .map(|(namespace, function)| match namespace {
+            Some(namespace) => Function {
+                name: qualified(&namespace.name, &function.name),
+                ..function
+            },
+            None => function,
+        });
+    named.collect()
 }
 
 /// Returns a summary as a model reads it. One that replaces what was said before is followed by no
@@ -141,6 +166,7 @@ mod tests {
 
     use super::*;
     use crate::provider::ModelStream;
+    use crate::provider::scripted::{ScriptedAnswer, ScriptedProvider};
     use crate::wire::ResponseRequest;
 
     /// A model that writes the same text each time, and ends in this way.
@@ -166,6 +192,37 @@ mod tests {
             let (text, _) = summarize(&EndingProvider(finish), request).await.unwrap();
             assert_eq!(text, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn programs_and_searches_are_summarized_as_calls_of_functions() {
+        let provider = ScriptedProvider::new([ScriptedAnswer::new().text("short")]);
+        let said = items(&json!([
+            {"role": "user", "content": "one"},
+            {"type": "program", "id": "prog_1", "call_id": "c1", "code": "text(1)", "fingerprint": "f"},
+            {"type": "function_call", "call_id": "c2", "name": "price", "arguments": "{}",
+             "caller": {"type": "program", "caller_id": "c1"}},
+            {"type": "function_call_output", "call_id": "c2", "output": "2"},
+            {"type": "program_output", "id": "po_1", "call_id": "c1", "result": "1", "status": "completed"},
+            {"type": "tool_search_call", "id": "tsc_1", "execution": "server", "call_id": null,
+             "status": "completed", "arguments": {"query": "mail"}},
+            {"type": "tool_search_output", "id": "tso_1", "execution": "server", "call_id": null,
+             "status": "completed", "tools": []},
+        ]));
+        summarize(&provider, ModelRequest::new("m", said)).await.unwrap();
+        let asked = json!(provider.asked()[0].items);
+        let types = asked.as_array().unwrap().iter().map(|item| &item["type"]);
+        assert_eq!(
+            types.collect::<Vec<_>>(),
+            [
+                "message",
+                "function_call",
+                "function_call_output",
+                "function_call",
+                "function_call_output",
+                "message"
+            ]
+        );
     }
 
     fn items(input: &serde_json::Value) -> Vec<Item> {
