@@ -77,9 +77,13 @@ impl Source {
 
     /// Returns a toolset that this server offers although the request does not name it.
     pub fn own(toolset: OfferedToolset) -> Self {
+        Self::unnamed(OWN, Callee::Toolset(Box::new(toolset)))
+    }
+
+    fn unnamed(label: &str, callee: Callee) -> Self {
         Self {
-            label: OWN.to_owned(),
-            callee: Callee::Toolset(Box::new(toolset)),
+            label: label.to_owned(),
+            callee,
             description: None,
             allowed: None,
             named: false,
@@ -154,16 +158,8 @@ pub fn sources(
             {
                 continue;
             }
-            sources.push(Source {
-                label: label.to_owned(),
-                callee: Callee::Server(Arc::clone(&configured.server)),
-                description: None,
-                allowed: None,
-                named: false,
-                requested: false,
-                approval: ApprovalRule::NEVER,
-                deferred: false,
-            });
+            let server = Callee::Server(Arc::clone(&configured.server));
+            sources.push(Source::unnamed(label, server));
         }
     }
     Ok(sources)
