@@ -61,7 +61,7 @@ export class Server {
       // Without the address: it can have a password, and errors end up in logs.
       throw new CellblockError("the address has a user, a query or a fragment; use http://HOST or https://HOST, and pass the key as `key`");
     }
-    // Files that keys are read from end with a line break, and an empty variable of the environment is no key.
+    // A key from a file ends with a line break. An empty variable of the environment is not a key.
     const word = key?.trim() || undefined;
     if (word !== undefined && !/^[!-~]+$/.test(word)) {
       // Without the key: errors end up in logs.

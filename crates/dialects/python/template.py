@@ -158,7 +158,7 @@ def keep(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def pack(cwd: str, file: str, max_bytes: int) -> dict[str, Any]:
     """Packs the home into an archive."""
     try:
-        # Level 1: a build waits for it, and most of it is read once.
+        # Level 1: a build waits for the archive, which is read once for each sandbox.
         with tarfile.open(file, "w:gz", compresslevel=1) as archive:
             for name in sorted(os.listdir(HOME)):
                 archive.add(os.path.join(HOME, name), arcname=name, filter=keep)

@@ -178,8 +178,8 @@ struct WaitingCall {
 pub(crate) struct WaitingCalls(Mutex<HashMap<String, WaitingCall>>);
 
 impl WaitingCalls {
-    /// Keeps a call until its question is answered, and returns what the client gets; or the call,
-    /// which goes on without an answer, if too many wait.
+    /// Keeps a call until its question is answered, and returns what the client gets. If too many
+    /// wait, returns the call, which goes on without an answer.
     pub(crate) fn keep(
         &self,
         owner: &Owner,

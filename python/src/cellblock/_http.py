@@ -108,7 +108,7 @@ class Server:
             )
         object.__setattr__(self, "url", url)
         if self.key is not None:
-            # Files that keys are read from end with a line break, and an empty variable of the environment is no key.
+            # A key from a file ends with a line break. An empty variable of the environment is not a key.
             key = self.key.strip() or None
             if key is not None and not _KEY.fullmatch(key):
                 # Without the key: errors end up in logs.

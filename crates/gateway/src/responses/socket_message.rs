@@ -37,7 +37,7 @@ impl SocketMessage {
     /// a conversation ready to be gone on from.
     pub(super) fn request(&self) -> Result<(ResponseRequest, bool), ApiError> {
         let mut request = ResponseRequest::parse(self.text.as_bytes(), &mut Ids::random());
-        // What is wrong is told in this order: the JSON, then its type, then the request.
+        // Errors have this order: the JSON, then its type, then the request.
         let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
         if body.is_object() && body["type"] != "response.create" {
             let message = "`type` has to be `response.create`: it is the one message that clients send";

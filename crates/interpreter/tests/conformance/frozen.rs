@@ -20,12 +20,12 @@ use crate::support::{block_on, exception, goes_on, interpreter, run, store, valu
 const CHART: &str = "import pandas as pd, matplotlib.pyplot as plt\n\
                      frame = pd.DataFrame({'x': range(9), 'y': [n * n for n in range(9)]})\n\
                      frame.plot(x='x', y='y', title='squares')\nplt.show()\nframe.describe()";
-/// What differs between kernels, whatever template they come from.
+/// Values that differ between kernels, whatever template they come from.
 const DRAWN: &str = "import os, random, secrets, tempfile, uuid\nimport numpy as np\n\
                      drawn = [os.urandom(8).hex(), random.random(), np.random.rand(), \
                      np.random.default_rng().random(), secrets.token_hex(8), uuid.uuid4(), \
                      tempfile.mktemp()]\n' '.join(map(str, drawn))";
-/// What the C library, Python and Linux know of the process, which must agree, its program, and
+/// Facts of the process from the C library, Python and Linux, which must agree, its program, and
 /// whether a path of the host or of a frozen template is in its memory map.
 const PROCESS: &str = "import ctypes, os, threading, time\nmaps = open('/proc/self/maps').read()\n\
                        libc = ctypes.CDLL(None)\nclock = time.clock_gettime(time.CLOCK_BOOTTIME)\n\

@@ -43,7 +43,7 @@ fn kinds(played: &TurnRecord) -> Vec<&str> {
     output.map(|item| item["type"].as_str().unwrap()).collect()
 }
 
-/// What a client sends back of a response, with outputs of the calls.
+/// A response as a client sends it back, with outputs of the calls.
 fn answered(played: &TurnRecord) -> Value {
     let output = played.response["output"].as_array().unwrap().clone();
     let calls = output.iter().filter(|item| item["type"] == "function_call");
